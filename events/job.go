@@ -1,0 +1,286 @@
+package events
+
+var jobKinds = []Def{
+	define[JobProposed]("job.proposed", 1, "an agent or a person had asked for a command, and the proposer had checked its form"),
+	define[JobResolved]("job.resolved", 1, "a worker of the pool had looked up what would run and taken its digests"),
+	define[JobAssessed]("job.assessed", 1, "the gate had found that policy asks for people"),
+	define[JobApproved]("job.approved", 1, "a person, or the gate where policy allows, had said yes to exactly these digests"),
+	define[JobDenied]("job.denied", 1, "policy or a person had said no, for good"),
+	define[JobExpired]("job.expired", 1, "nobody had decided, or nobody had started it, in time"),
+	define[JobCancelled]("job.cancelled", 1, "somebody entitled had called it off"),
+	define[JobStarted]("job.started", 1, "a worker had claimed the attempt and was about to execute it"),
+	define[JobFinished]("job.finished", 1, "the process tree of the attempt had ended and its output was stored"),
+	define[JobLapsed]("job.lapsed", 1, "the attempt's worker had been silent for longer than its lease"),
+	define[JobDeclined]("job.declined", 1, "a worker had found that it cannot run the job here"),
+	define[JobDeadLettered]("job.dead_lettered", 1, "the resolving worker had found that what would run is no longer what was approved"),
+}
+
+// Proposer is on whose behalf a proposal was made, as its token says.
+type Proposer struct {
+	// Kind is "agent" or "person".
+	Kind string `json:"kind"`
+	// ID is the agent's name or the person's actor token.
+	ID string `json:"id"`
+}
+
+func (p Proposer) String() string { return p.Kind + ":" + p.ID }
+
+// JobProposed is the request, complete: whatever runs is derived from it.
+type JobProposed struct {
+	// Argv is the argument vector, never a shell string; 1 to 4096 arguments.
+	Argv []string `json:"argv"`
+	// Cwd is the absolute working directory as the proposer named it.
+	Cwd string `json:"cwd"`
+	// Env holds the variables that the job sets beside the worker's own.
+	Env map[string]string `json:"env,omitempty"`
+	// Pool names the workers that may run it.
+	Pool string `json:"pool"`
+	// TimeoutS ends the job's tree after so many seconds of run time.
+	TimeoutS int `json:"timeout_s"`
+	// MaxAttempts is how often it may be started in all; 1 unless asked.
+	MaxAttempts int `json:"max_attempts"`
+	// RetrySafe says that running it twice does no harm.
+	RetrySafe bool `json:"retry_safe,omitempty"`
+	// Reason is the proposer's own words for the people who decide.
+	Reason string `json:"reason,omitempty"`
+	// IdempotencyKey makes a repeated proposal the same job.
+	IdempotencyKey string `json:"idempotency_key,omitempty"`
+	// Labels are free words to find it by.
+	Labels map[string]string `json:"labels,omitempty"`
+	// Proposer is on whose behalf it was asked.
+	Proposer Proposer `json:"proposer"`
+	// ExpiresS ends an undecided request after so many seconds of stream time.
+	ExpiresS int `json:"expires_s"`
+
+	Extra Extra `json:",embed"`
+}
+
+// FileDigest is one file that takes part in a run.
+type FileDigest struct {
+	// Arg is the argument it came from; 0 is the program, -1 an interpreter
+	// that a script names.
+	Arg int `json:"arg"`
+	// Path is absolute with every symbolic link resolved.
+	Path string `json:"path"`
+	// SHA256 is the hexadecimal digest of the content.
+	SHA256 string `json:"sha256"`
+	// SizeBytes is the length of the content.
+	SizeBytes int64 `json:"size_bytes"`
+}
+
+// JobResolved is what would run on a worker that sees the files.
+type JobResolved struct {
+	// Proposal is the digest of the proposal's payload.
+	Proposal string `json:"proposal"`
+	// Policy is the digest of the policy that said which files count as code.
+	Policy string `json:"policy"`
+	// Program is the file that the kernel would execute.
+	Program FileDigest `json:"program"`
+	// Files are the interpreter and the arguments that a rule marks as code.
+	Files []FileDigest `json:"files,omitempty"`
+	// Cwd is the real working directory.
+	Cwd string `json:"cwd"`
+	// Session is the worker session that looked.
+	Session string `json:"session"`
+
+	Extra Extra `json:",embed"`
+}
+
+// Ruling is which rule spoke and why, for people and agents.
+type Ruling struct {
+	// Rule is the rule's id, empty when none matched.
+	Rule string `json:"rule,omitempty"`
+	// Code is the stable name of the ground, such as "rule" or "unlisted".
+	Code string `json:"code"`
+	// Reason is the sentence that reaches the agent.
+	Reason string `json:"reason"`
+	// Instead says what to do instead, when the rule knows.
+	Instead string `json:"instead,omitempty"`
+}
+
+// JobAssessed says that people are needed.
+type JobAssessed struct {
+	// Proposal is the digest of the proposal's payload.
+	Proposal string `json:"proposal"`
+	// Resolution is the digest of the resolution's payload; empty when no
+	// worker reported within the time allowed.
+	Resolution string `json:"resolution,omitempty"`
+	// Policy is the digest of the policy that was applied.
+	Policy string `json:"policy"`
+	// Ruling is the rule that asks.
+	Ruling Ruling `json:"ruling"`
+	// Quorum is how many distinct persons must approve.
+	Quorum int `json:"quorum"`
+
+	Extra Extra `json:",embed"`
+}
+
+// JobApproved is one yes to exactly these digests.
+type JobApproved struct {
+	// Proposal is the digest of the proposal's payload.
+	Proposal string `json:"proposal"`
+	// Resolution is the digest of the resolution's payload.
+	Resolution string `json:"resolution"`
+	// Policy is the digest of the policy in force.
+	Policy string `json:"policy"`
+	// Basis is "policy" for the gate's own, "person" for a human's.
+	Basis string `json:"basis"`
+	// Ruling is the rule that allows, for basis "policy".
+	Ruling Ruling `json:"ruling,omitzero"`
+	// ValidS is how many seconds of stream time the approval may be used.
+	ValidS int `json:"valid_s"`
+	// MaxAttempts bounds the attempts that the approval covers.
+	MaxAttempts int `json:"max_attempts"`
+	// UnsafeSharedUser records that agents share the approver's user and
+	// could reach its files.
+	UnsafeSharedUser bool `json:"unsafe_shared_user,omitempty"`
+
+	Extra Extra `json:",embed"`
+}
+
+// JobDenied is a no.
+type JobDenied struct {
+	// Proposal is the digest of the proposal's payload.
+	Proposal string `json:"proposal"`
+	// Policy is the digest of the policy, for a denial by policy.
+	Policy string `json:"policy,omitempty"`
+	// Basis is "policy" or "person".
+	Basis string `json:"basis"`
+	// Ruling is why; a person's reason has the code "person".
+	Ruling Ruling `json:"ruling"`
+
+	Extra Extra `json:",embed"`
+}
+
+// JobExpired ends a request that nobody decided or an approval nobody used.
+type JobExpired struct {
+	// Proposal is the digest of the proposal's payload.
+	Proposal string `json:"proposal"`
+	// What is "request" or "approval".
+	What string `json:"what"`
+
+	Extra Extra `json:",embed"`
+}
+
+// JobCancelled calls a job off.
+type JobCancelled struct {
+	// Started is the sequence of the attempt's start, 0 when not running.
+	Started uint64 `json:"started,omitempty"`
+	// By is the actor token of who asked.
+	By string `json:"by"`
+	// Reason is why.
+	Reason string `json:"reason"`
+
+	Extra Extra `json:",embed"`
+}
+
+// JobStarted claims one attempt. Its sequence is the attempt's fence: every
+// later event of the attempt names it.
+type JobStarted struct {
+	// Proposal is the digest of the proposal's payload.
+	Proposal string `json:"proposal"`
+	// Resolution is the digest of the approved resolution, found again.
+	Resolution string `json:"resolution"`
+	// Policy is the digest of the policy in force at the start.
+	Policy string `json:"policy"`
+	// Approvals are the sequences of the approvals that it uses.
+	Approvals []uint64 `json:"approvals"`
+	// Sealed is the sequence through which the audit log was sealed.
+	Sealed uint64 `json:"sealed"`
+	// Attempt counts from 1.
+	Attempt int `json:"attempt"`
+	// Session is the worker session that holds the attempt.
+	Session string `json:"session"`
+	// LeaseS is how many seconds of silence end the claim.
+	LeaseS int `json:"lease_s"`
+	// Bound is "fd" when the approved bytes are executed by descriptor,
+	// "checked" when a script is read by its interpreter.
+	Bound string `json:"bound"`
+
+	Extra Extra `json:",embed"`
+}
+
+// Output describes one of the two output streams of an attempt.
+type Output struct {
+	// Bytes is how many the child wrote.
+	Bytes int64 `json:"bytes"`
+	// StoredBytes is how many were kept, after redaction and cutting.
+	StoredBytes int64 `json:"stored_bytes"`
+	// SHA256 is the digest of the kept bytes.
+	SHA256 string `json:"sha256"`
+	// Chunks is how many chunks hold the kept bytes.
+	Chunks int `json:"chunks"`
+	// CutBytes is how many were left out between head and tail.
+	CutBytes int64 `json:"cut_bytes,omitempty"`
+}
+
+// JobFinished is the result of an attempt.
+type JobFinished struct {
+	// Started is the sequence of the attempt's start.
+	Started uint64 `json:"started"`
+	// Outcome is "succeeded", "failed" or "timed_out".
+	Outcome string `json:"outcome"`
+	// ExitCode is the child's status; -1 when a signal ended it.
+	ExitCode int `json:"exit_code"`
+	// Signal is the name of the signal that ended it, such as "SIGKILL".
+	Signal string `json:"signal,omitempty"`
+	// Error says why the program could not be executed at all.
+	Error string `json:"error,omitempty"`
+	// DurationMS is the run time on the worker's monotonic clock.
+	DurationMS int64 `json:"duration_ms"`
+	// UserMS is the processor time in user mode, of the whole tree.
+	UserMS int64 `json:"user_ms"`
+	// SystemMS is the processor time in the kernel, of the whole tree.
+	SystemMS int64 `json:"system_ms"`
+	// MaxRSSBytes is the largest resident size of any one process.
+	MaxRSSBytes int64 `json:"max_rss_bytes"`
+	// Stdout describes standard output.
+	Stdout Output `json:"stdout"`
+	// Stderr describes standard error.
+	Stderr Output `json:"stderr"`
+	// Means are how the tree was ended, in the order used.
+	Means []string `json:"means,omitempty"`
+	// Survivors counts processes that could not be ended.
+	Survivors int `json:"survivors,omitempty"`
+	// RetryAtMS, in milliseconds since 1970, asks for another attempt then;
+	// 0 asks for none.
+	RetryAtMS int64 `json:"retry_at_ms,omitempty"`
+
+	Extra Extra `json:",embed"`
+}
+
+// JobLapsed ends a claim whose holder fell silent.
+type JobLapsed struct {
+	// Started is the sequence of the attempt's start.
+	Started uint64 `json:"started"`
+	// SilentS is how long the observer heard nothing.
+	SilentS int `json:"silent_s"`
+	// Why is "lease" for silence, "restart" when the holder itself came back
+	// without the attempt.
+	Why string `json:"why"`
+
+	Extra Extra `json:",embed"`
+}
+
+// JobDeclined leaves a job to other workers.
+type JobDeclined struct {
+	// Code is the stable name of the ground, such as "no_such_program".
+	Code string `json:"code"`
+	// Reason is the sentence for people.
+	Reason string `json:"reason"`
+	// Session is the worker session that declined.
+	Session string `json:"session"`
+
+	Extra Extra `json:",embed"`
+}
+
+// JobDeadLettered ends a job whose approval no longer fits what would run.
+type JobDeadLettered struct {
+	// Code is "program_changed", "file_changed", "cwd_changed" or
+	// "policy_changed".
+	Code string `json:"code"`
+	// Reason names the difference.
+	Reason string `json:"reason"`
+
+	Extra Extra `json:",embed"`
+}
