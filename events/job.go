@@ -80,8 +80,6 @@ type JobResolved struct {
 	Files []FileDigest `json:"files,omitempty"`
 	// Cwd is the real working directory.
 	Cwd string `json:"cwd"`
-	// Session is the worker session that looked.
-	Session string `json:"session"`
 
 	Extra Extra `json:",embed"`
 }
@@ -189,8 +187,6 @@ type JobStarted struct {
 	Sealed uint64 `json:"sealed"`
 	// Attempt counts from 1.
 	Attempt int `json:"attempt"`
-	// Session is the worker session that holds the attempt.
-	Session string `json:"session"`
 	// LeaseS is how many seconds of silence end the claim.
 	LeaseS int `json:"lease_s"`
 	// Bound is "fd" when the approved bytes are executed by descriptor,
@@ -268,8 +264,6 @@ type JobDeclined struct {
 	Code string `json:"code"`
 	// Reason is the sentence for people.
 	Reason string `json:"reason"`
-	// Session is the worker session that declined.
-	Session string `json:"session"`
 
 	Extra Extra `json:",embed"`
 }
