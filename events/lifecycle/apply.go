@@ -290,7 +290,7 @@ func (s *step) held(started uint64) (*Attempt, error) {
 	if a == nil || a.StartedSeq != started {
 		return nil, s.late(CodeFence, "it names start %d, which is not the job's last", started)
 	}
-	if a.Worker != s.e.Subject.Actor || a.Session != s.e.ID.Session {
+	if a.Worker != s.e.Subject.Actor {
 		return nil, s.refuse(CodeNotClaimant, "attempt %d belongs to %s", a.N, a.Worker)
 	}
 	return a, nil

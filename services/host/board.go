@@ -1,0 +1,58 @@
+package host
+
+import (
+	"slices"
+	"sync"
+	"time"
+)
+
+// RoleStatus is one line of a process's board.
+type RoleStatus struct {
+	Role   string    `json:"role"`
+	Ready  bool      `json:"ready"`
+	Since  time.Time `json:"since"`  // of the present state
+	Reason string    `json:"reason"` // why it is not ready, or a warning
+}
+
+// Status is what the status socket answers and the status verb prints.
+type Status struct {
+	Ready bool         `json:"ready"`
+	Roles []RoleStatus `json:"roles"`
+}
+
+// board holds the readiness of this process's roles.
+type board struct {
+	mu    sync.Mutex
+	roles []RoleStatus // in the order of starting
+}
+
+func newBoard(names []string) *board {
+	b := &board{}
+	for _, n := range names {
+		b.roles = append(b.roles, RoleStatus{Role: n, Since: time.Now().UTC(), Reason: "starting"})
+	}
+	return b
+}
+
+// set records a role's state; an empty reason means ready.
+func (b *board) set(role string, ready bool, reason string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	i := slices.IndexFunc(b.roles, func(r RoleStatus) bool { return r.Role == role })
+	if i < 0 {
+		return
+	}
+	if r := &b.roles[i]; r.Ready != ready || r.Reason != reason {
+		*r = RoleStatus{Role: role, Ready: ready, Since: time.Now().UTC(), Reason: reason}
+	}
+}
+
+func (b *board) status() Status {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := Status{Ready: true, Roles: slices.Clone(b.roles)}
+	for _, r := range s.Roles {
+		s.Ready = s.Ready && r.Ready
+	}
+	return s
+}

@@ -1,0 +1,59 @@
+package host
+
+import (
+	"fmt"
+	"net"
+
+	"github.com/banksman/banksman/events"
+)
+
+// SiteConfig is what every role of a site must agree on.
+type SiteConfig struct {
+	Origin  string `toml:"origin" doc:"The site's unique name, chosen by init and never changed: every signature and checkpoint names it."`
+	RootKey string `toml:"root_key" doc:"Public key of the root that signs trust files. It is the only thing taken on faith."`
+	BusURL  string `toml:"bus_url" doc:"Where the bus listens, as a NATS URL. Roles in one process with the bus do not use it."`
+}
+
+// Validate checks the section.
+func (c *SiteConfig) Validate() error {
+	if err := events.CheckName("origin", c.Origin); err != nil {
+		return err
+	}
+	if c.RootKey == "" || c.BusURL == "" {
+		return fmt.Errorf("root_key and bus_url are required")
+	}
+	return nil
+}
+
+// BusConfig is the bus's own table.
+type BusConfig struct {
+	Listen   string   `toml:"listen" doc:"Address and port to listen on. Keep it on loopback unless other hosts run workers."`
+	Hosts    []string `toml:"hosts" doc:"Further names or addresses that the bus certificate was issued for."`
+	Pools    []string `toml:"pools" doc:"Pools of workers that jobs may name."`
+	MaxBytes int64    `toml:"max_bytes" doc:"Bound of the audited stream in bytes. Above 80 % of it new proposals are refused, so that what was begun can end."`
+	Output   int64    `toml:"output_max_bytes" doc:"Bound of the stored output of jobs in bytes; the oldest goes first."`
+}
+
+// DefaultBus is the bus of a new site.
+func DefaultBus() BusConfig {
+	return BusConfig{Listen: "127.0.0.1:4222", Hosts: []string{}, Pools: []string{"default"}, MaxBytes: 8 << 30, Output: 4 << 30}
+}
+
+// Validate checks the section.
+func (c *BusConfig) Validate() error {
+	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
+		return fmt.Errorf("listen %q: want address:port", c.Listen)
+	}
+	if len(c.Pools) == 0 {
+		return fmt.Errorf("pools: at least one is needed")
+	}
+	for _, p := range c.Pools {
+		if err := events.CheckName("pool", p); err != nil {
+			return fmt.Errorf("pools: %w", err)
+		}
+	}
+	if c.MaxBytes < 64<<20 || c.Output < 16<<20 {
+		return fmt.Errorf("max_bytes must be at least 64 MiB and output_max_bytes at least 16 MiB")
+	}
+	return nil
+}

@@ -1,0 +1,215 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+)
+
+// Section binds a table of the file to the struct that holds it, defaults
+// filled in. Validator structs are validated after decoding.
+type Section struct {
+	Name string
+	Into any // pointer to a struct with toml and doc tags
+}
+
+// Validator checks a decoded section; the error names the key.
+type Validator interface{ Validate() error }
+
+// Names lists every table that a file may have.
+var Names = []string{"site", "bus", "proposer", "gate", "worker", "auditor", "person"}
+
+// Error is everything that is wrong with a file.
+type Error struct {
+	Path   string
+	Faults []string
+}
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("configuration %s: %s", e.Path, strings.Join(e.Faults, "; "))
+}
+
+// Load reads the file into the sections.
+func Load(path string, sections ...Section) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("read the configuration: %w; 'banksman init' makes one", err)
+	}
+	return Decode(path, text, sections...)
+}
+
+// Decode reads the text of a file into the sections.
+func Decode(path string, text []byte, sections ...Section) error {
+	var tables map[string]toml.Primitive
+	meta, err := toml.NewDecoder(bytes.NewReader(text)).Decode(&tables)
+	if err != nil {
+		return &Error{Path: path, Faults: []string{parseFault(err)}}
+	}
+	faults := unknownTables(tables, text)
+	var read []string
+	for _, s := range sections {
+		if table, ok := tables[s.Name]; ok {
+			if err := meta.PrimitiveDecode(table, s.Into); err != nil {
+				faults = append(faults, fmt.Sprintf("table [%s]: %v", s.Name, err))
+			}
+		}
+		read = append(read, s.Name)
+	}
+	for _, key := range meta.Undecoded() {
+		if len(key) > 1 && slices.Contains(read, key[0]) {
+			faults = append(faults, unknownKey(key, keysOf(sections[slices.Index(read, key[0])].Into), text))
+		}
+	}
+	for _, s := range sections {
+		if v, ok := s.Into.(Validator); ok && len(faults) == 0 {
+			if err := v.Validate(); err != nil {
+				faults = append(faults, fmt.Sprintf("table [%s]: %v", s.Name, err))
+			}
+		}
+	}
+	if len(faults) > 0 {
+		return &Error{Path: path, Faults: faults}
+	}
+	return nil
+}
+
+func parseFault(err error) string {
+	var p toml.ParseError
+	if errors.As(err, &p) {
+		return fmt.Sprintf("line %d: %s", p.Position.Line, p.Message)
+	}
+	return err.Error()
+}
+
+func unknownTables(tables map[string]toml.Primitive, text []byte) []string {
+	var faults []string
+	for name := range tables {
+		if !slices.Contains(Names, name) {
+			faults = append(faults, fmt.Sprintf("line %d: no table [%s]%s", lineOf(text, "["+name), name, hint(name, Names)))
+		}
+	}
+	slices.Sort(faults)
+	return faults
+}
+
+func unknownKey(key toml.Key, known []string, text []byte) string {
+	name := key[len(key)-1]
+	return fmt.Sprintf("line %d: table [%s] has no key %q%s", lineOf(text, name), key[0], name, hint(name, known))
+}
+
+// lineOf finds the first line that begins with a word; the decoder does not
+// tell where an undecoded key stands.
+func lineOf(text []byte, word string) int {
+	for i, line := range strings.Split(string(text), "\n") {
+		if strings.HasPrefix(strings.TrimSpace(line), word) {
+			return i + 1
+		}
+	}
+	return 1
+}
+
+func hint(name string, known []string) string {
+	best, distance := "", 4
+	for _, k := range known {
+		if d := editDistance(name, k); d < distance {
+			best, distance = k, d
+		}
+	}
+	if best == "" {
+		return "; known are " + strings.Join(known, ", ")
+	}
+	return fmt.Sprintf("; did you mean %q?", best)
+}
+
+// editDistance is Levenshtein's, in bytes.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
+			}
+			diagonal, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, diagonal+cost)
+		}
+	}
+	return row[len(b)]
+}
+
+func keysOf(into any) []string {
+	var names []string
+	for f, _ := range fields(into) {
+		names = append(names, f.Tag.Get("toml"))
+	}
+	return names
+}
+
+func fields(into any) func(func(reflect.StructField, reflect.Value) bool) {
+	v := reflect.ValueOf(into).Elem()
+	return func(yield func(reflect.StructField, reflect.Value) bool) {
+		for i := range v.NumField() {
+			if f := v.Type().Field(i); f.Tag.Get("toml") != "" && !yield(f, v.Field(i)) {
+				return
+			}
+		}
+	}
+}
+
+// Render writes sections with their values, each key under its documentation.
+func Render(sections ...Section) []byte {
+	var b strings.Builder
+	for i, s := range sections {
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		fmt.Fprintf(&b, "[%s]\n", s.Name)
+		for f, v := range fields(s.Into) {
+			for _, line := range wrap(f.Tag.Get("doc"), 90) {
+				fmt.Fprintf(&b, "# %s\n", line)
+			}
+			fmt.Fprintf(&b, "%s = %s\n", f.Tag.Get("toml"), literal(v))
+		}
+	}
+	return []byte(b.String())
+}
+
+func literal(v reflect.Value) string {
+	if v.Kind() == reflect.Slice && v.Len() == 0 {
+		return "[]"
+	}
+	var b bytes.Buffer
+	if err := toml.NewEncoder(&b).Encode(map[string]any{"v": v.Interface()}); err != nil {
+		return fmt.Sprintf("%q", fmt.Sprint(v.Interface()))
+	}
+	_, value, _ := strings.Cut(strings.TrimSpace(b.String()), " = ")
+	return value
+}
+
+func wrap(text string, width int) []string {
+	var lines []string
+	line := ""
+	for _, w := range strings.Fields(text) {
+		if line != "" && len(line)+1+len(w) > width {
+			lines, line = append(lines, line), ""
+		}
+		if line != "" {
+			line += " "
+		}
+		line += w
+	}
+	if line != "" {
+		lines = append(lines, line)
+	}
+	return lines
+}

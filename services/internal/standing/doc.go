@@ -1,0 +1,20 @@
+// Package standing answers what is in force on a site at this moment: the
+// trust file, the policy, and a job as its believable events make it.
+//
+// # What it guarantees
+//
+// Each answer is read from the stream when it is asked for, never from a copy
+// that may lag: a revoked key or a stricter policy binds the very next
+// decision. What is unchanged since the last question is not parsed again.
+//
+// # Who owns what
+//
+// A Standing owns its trust book and its parsed policy. It is safe for
+// concurrent use.
+//
+// # What can go wrong
+//
+// When the bus does not answer there is no answer, and the caller must not
+// decide. A policy event that cannot be believed or parsed is an error too:
+// it never falls back to an older policy.
+package standing
