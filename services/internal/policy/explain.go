@@ -1,0 +1,131 @@
+package policy
+
+import (
+	"fmt"
+	"path"
+	"strings"
+)
+
+// Step is one rule as it was considered for a request.
+type Step struct {
+	// Rule is the rule's id, "" in the closing step of a request that no rule decided.
+	Rule string
+	// Line is where the rule begins in the text, 0 in the closing step.
+	Line int
+	// Decision is what the rule says.
+	Decision Verdict
+	// Matched reports whether the rule matches.
+	Matched bool
+	// Decides reports whether this step is the one that decided.
+	Decides bool
+	// Why says why it matched or why not.
+	Why string
+}
+
+// String returns the step in one line.
+func (s Step) String() string {
+	name, mark := s.Rule, "no "
+	if name == "" {
+		name = "(no rule)"
+	}
+	if s.Matched {
+		mark = "yes"
+	}
+	if s.Decides {
+		mark = "==>"
+	}
+	if s.Line > 0 {
+		name = fmt.Sprintf("%s (line %d)", name, s.Line)
+	}
+	return fmt.Sprintf("%s %-5s %s: %s", mark, s.Decision, name, s.Why)
+}
+
+// Explain returns every rule in file order with why it matched or not, and a closing
+// step when no rule decided. A request without a resolution is explained as Static
+// sees it.
+func (p *Policy) Explain(r Request) []Step {
+	d := p.decide(r)
+	q, refusal := p.prepare(r)
+	var steps []Step
+	if refusal.Code == "" {
+		for _, rule := range p.rules {
+			steps = append(steps, p.step(rule, q, d))
+		}
+	}
+	if d.Rule == "" {
+		steps = append(steps, Step{Decision: d.Verdict, Matched: true, Decides: true, Why: d.Reason})
+	}
+	return steps
+}
+
+func (p *Policy) step(r *rule, q Request, d Decision) Step {
+	m := p.consider(r, q)
+	s := Step{Rule: r.id, Line: r.line, Decision: r.decision, Matched: m.rank == matched, Decides: r.id == d.Rule, Why: m.text}
+	switch {
+	case s.Matched && r.decision != Deny && r.overCeiling(q) != "":
+		s.Why = r.overCeiling(q)
+	case s.Matched && s.Decides && r.decision == Deny:
+		s.Why = "it matches, and a matching deny rule wins wherever it stands"
+	case s.Matched && s.Decides:
+		s.Why = "it is the first rule that matches"
+	case s.Matched:
+		s.Why = fmt.Sprintf("it matches, but %s decides", orElse(d.Rule, "the closing step"))
+	}
+	return s
+}
+
+// Warnings returns what is suspicious in the policy although it is valid: allow rules
+// whose arguments can carry code. `policy check` shows them, and a decision by such a
+// rule is marked Broad.
+func (p *Policy) Warnings() []Problem {
+	if p == nil {
+		return nil
+	}
+	var list []Problem
+	for _, r := range p.rules {
+		if r.broad != "" {
+			list = append(list, Problem{Code: ProblemBroadRule, Line: r.line, Rule: r.id, Key: "program", Message: r.broad,
+				Next: `pin the arguments with args, exact = true and code_args, or use decision = "ask"`})
+		}
+	}
+	return list
+}
+
+// whyBroad says why an allow rule lets a proposal run code of its choice, "" when it
+// does not seem to.
+func (r *rule) whyBroad() string {
+	if r.decision != Allow {
+		return ""
+	}
+	if contains(r.flags, "-*") || contains(r.flags, "--*") {
+		return fmt.Sprintf("the rule allows every option of %s", r.named())
+	}
+	for _, program := range r.programs {
+		name := strings.TrimRight(path.Base(program), "0123456789.")
+		script := contains(interpreters(), name)
+		if !script && !contains(launchers(), name) {
+			continue
+		}
+		if !r.exact {
+			return fmt.Sprintf("the rule allows %s with free arguments, and those can carry any code", program)
+		}
+		for _, arg := range r.args {
+			if script && !option(arg) && len(r.codeArgs) == 0 {
+				return fmt.Sprintf("the rule allows %s on a file whose content nothing pins", program)
+			}
+		}
+	}
+	return ""
+}
+
+// interpreters are programs, without version digits, that run the file they are given.
+func interpreters() []string {
+	return strings.Fields("sh bash dash zsh ksh fish python pypy node deno bun ruby perl php lua awk gawk mawk sed")
+}
+
+// launchers are programs that run what their operands name, or code of the project they
+// are started in.
+func launchers() []string {
+	return strings.Fields("npm npx pnpm yarn pip pipx uv uvx xargs env sudo doas su make cargo go docker podman kubectl ssh " +
+		"find busybox toybox nice timeout nohup time eval watch strace setsid stdbuf")
+}

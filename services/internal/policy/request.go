@@ -1,0 +1,132 @@
+package policy
+
+import "fmt"
+
+// Verdict is what the policy says about a request. The zero value denies, and a
+// greater value permits more.
+type Verdict uint8
+
+// The verdicts, from the least to the most permitted.
+const (
+	// Deny forbids the request; no person can approve it.
+	Deny Verdict = iota
+	// Ask leaves the request to persons.
+	Ask
+	// Allow lets the request run without a person.
+	Allow
+)
+
+// String returns the word that stands for v in a policy text.
+func (v Verdict) String() string {
+	switch v {
+	case Allow:
+		return "allow"
+	case Ask:
+		return "ask"
+	default:
+		return "deny"
+	}
+}
+
+// MarshalText writes the word of v.
+func (v Verdict) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
+
+// UnmarshalText reads one of the words allow, ask and deny.
+func (v *Verdict) UnmarshalText(text []byte) error {
+	got, ok := verdictOf(string(text))
+	if !ok {
+		return fmt.Errorf("read a verdict: %q is none of allow, ask, deny", text)
+	}
+	*v = got
+	return nil
+}
+
+func verdictOf(word string) (Verdict, bool) {
+	switch word {
+	case "allow":
+		return Allow, true
+	case "ask":
+		return Ask, true
+	case "deny":
+		return Deny, true
+	}
+	return Deny, false
+}
+
+// Request is one proposed command as far as a policy looks at it.
+type Request struct {
+	// Argv is the argument vector, program name first.
+	Argv []string
+	// Cwd is the absolute working folder as proposed.
+	Cwd string
+	// RealCwd is Cwd without symlinks as the worker sees it, "" before resolution.
+	RealCwd string
+	// ResolvedPath is the real path of the program, "" before resolution.
+	ResolvedPath string
+	// EnvNames are the names of the environment values that the proposal sets.
+	EnvNames []string
+	// Pool is the worker pool that would run the command.
+	Pool string
+	// Proposer is the actor token of who proposed it.
+	Proposer string
+	// Timeout_s is the proposed time limit in seconds, 0 when none was named.
+	Timeout_s int
+	// MaxAttempts is the proposed number of attempts, 0 when none was named.
+	MaxAttempts int
+}
+
+// Code names why a decision came out as it did. The strings are stored in events
+// and never change.
+type Code string
+
+// The codes of decisions.
+const (
+	// CodeRule means that the rule named in the decision decided.
+	CodeRule Code = "rule"
+	// CodeUnlisted means that no rule lists the command.
+	CodeUnlisted Code = "unlisted"
+	// CodeOutsideRoots means that a rule lists the command, but not in this folder.
+	CodeOutsideRoots Code = "outside_roots"
+	// CodeProgramPlace means that a rule lists the program's name, but what would
+	// run lies where that name is not trusted.
+	CodeProgramPlace Code = "program_place"
+	// CodeEnvironment means that a rule lists the command, but not with the
+	// environment values that the proposal sets.
+	CodeEnvironment Code = "environment"
+	// CodeOverCeiling means that the rule's ceiling on time or attempts is exceeded.
+	CodeOverCeiling Code = "over_ceiling"
+	// CodeInDataDir means that the working folder or the program lies in the data folder.
+	CodeInDataDir Code = "in_data_dir"
+	// CodeUnresolved means that Assess was asked without a resolution.
+	CodeUnresolved Code = "unresolved"
+	// CodeBadRequest means that the request is not one that could ever run.
+	CodeBadRequest Code = "bad_request"
+	// CodeNoPolicy means that there is no policy at all.
+	CodeNoPolicy Code = "no_policy"
+)
+
+// Decision is the answer to one request. The zero value denies.
+type Decision struct {
+	// Verdict is allow, ask or deny.
+	Verdict Verdict
+	// Rule is the id of the rule that decided, "" when none did.
+	Rule string
+	// Code says why.
+	Code Code
+	// Reason says why in words; it reaches the agent. It never repeats arguments.
+	Reason string
+	// Instead says what to do instead, "" when there is nothing to say.
+	Instead string
+	// Quorum is how many persons have to approve; 0 unless Verdict is Ask.
+	Quorum int
+	// CodeArgs are the indexes into Argv whose files the worker digests, ascending.
+	// An argument that names no regular file there has no digest.
+	CodeArgs []int
+	// MaxTimeout_s is the rule's ceiling on the time limit in seconds, 0 for none.
+	MaxTimeout_s int
+	// MaxAttempts is the rule's ceiling on attempts, 0 for none.
+	MaxAttempts int
+	// Broad marks a decision of an allow rule that lets arguments carry code; the
+	// record of the job shows it.
+	Broad bool
+}
