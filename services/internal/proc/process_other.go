@@ -1,0 +1,63 @@
+//go:build !linux
+
+package proc
+
+import (
+	"context"
+	"time"
+)
+
+// A Crew runs nothing on this platform.
+type Crew struct{}
+
+// A Process does not exist on this platform.
+type Process struct{}
+
+func unsupported(path string) error {
+	return &StartError{Code: CodeUnsupported, Path: path, Detail: "programs are run on Linux alone; start the worker or supervisor there"}
+}
+
+// HelperMain does nothing on this platform.
+func HelperMain() {}
+
+// Start refuses.
+func Start(_ context.Context, spec Spec) (*Process, error) { return nil, unsupported(spec.Path) }
+
+// Start refuses.
+func (*Crew) Start(_ context.Context, spec Spec) (*Process, error) {
+	return nil, unsupported(spec.Path)
+}
+
+// Close does nothing.
+func (*Crew) Close() {}
+
+// Namespaces says that folders cannot be hidden here.
+func Namespaces() error { return unsupported("") }
+
+// SweepMarker refuses.
+func SweepMarker(string) ([]int, error) { return nil, unsupported("") }
+
+// Wait refuses.
+func (*Process) Wait() (Outcome, error) { return Outcome{ExitCode: -1}, unsupported("") }
+
+// Cancel does nothing.
+func (*Process) Cancel(string) {}
+
+// Done returns a closed channel.
+func (*Process) Done() <-chan struct{} {
+	done := make(chan struct{})
+	close(done)
+	return done
+}
+
+// PID is 0.
+func (*Process) PID() int { return 0 }
+
+// Marker is empty.
+func (*Process) Marker() string { return "" }
+
+// Bound is empty.
+func (*Process) Bound() string { return "" }
+
+// StartedAt is the zero time.
+func (*Process) StartedAt() time.Time { return time.Time{} }
