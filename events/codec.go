@@ -33,18 +33,21 @@ func Decode(d Def, data []byte) (any, error) {
 // DecodeCanonical is Decode for what a writer is about to publish: bytes that
 // Encode would not have written, or members nobody defined, are refused.
 func DecodeCanonical(d Def, data []byte) (any, error) {
-	p := reflect.New(d.Type)
-	if err := json.Unmarshal(data, p.Interface(), json.RejectUnknownMembers(true)); err != nil {
-		return nil, fmt.Errorf("decode %s v%d: %w", d.Kind, d.Version, err)
+	p, err := Decode(d, data)
+	if err != nil {
+		return nil, err
 	}
-	again, err := Encode(p.Interface())
+	if extra, _ := reflect.ValueOf(p).Elem().FieldByName("Extra").Interface().(Extra); len(extra) > 0 {
+		return nil, fmt.Errorf("decode %s v%d: members %s are not defined", d.Kind, d.Version, extra)
+	}
+	again, err := Encode(p)
 	if err != nil {
 		return nil, err
 	}
 	if !bytes.Equal(again, data) {
 		return nil, fmt.Errorf("decode %s v%d: the bytes are not in the form that Encode writes", d.Kind, d.Version)
 	}
-	return p.Interface(), nil
+	return p, nil
 }
 
 // Digest is the hexadecimal SHA-256 by which one event names another's

@@ -180,8 +180,8 @@ func Open(origin string, st Stored) (Event, error) {
 		return e, &Malformed{What: HeaderDataSchema, Why: fmt.Sprintf("%q does not belong to %s", schema, e.Kind)}
 	}
 	e.Version, err = strconv.Atoi(version)
-	if err != nil || e.Version < 1 {
-		return e, &Malformed{What: HeaderDataSchema, Why: "no version"}
+	if err != nil || e.Version < 1 || SchemaURI(e.Kind, e.Version) != schema {
+		return e, &Malformed{What: HeaderDataSchema, Why: "the version is not a decimal number from 1"}
 	}
 	d, known := Find(e.Kind, e.Version)
 	if !known {
@@ -228,7 +228,8 @@ func (e *Event) readHeaders(origin string, st Stored) error {
 	if e.Claimed, err = time.Parse(time.RFC3339Nano, text[HeaderTime]); err != nil {
 		return &Malformed{What: HeaderTime, Why: "want RFC 3339"}
 	}
-	if e.Expect, err = strconv.ParseUint(text[HeaderExpect], 10, 64); err != nil {
+	e.Expect, err = strconv.ParseUint(text[HeaderExpect], 10, 64)
+	if err != nil || strconv.FormatUint(e.Expect, 10) != text[HeaderExpect] {
 		return &Malformed{What: HeaderExpect, Why: "want a decimal number"}
 	}
 	if e.Signature, err = ParseSignature(text[HeaderSignature]); err != nil {

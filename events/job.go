@@ -40,7 +40,7 @@ type JobProposed struct {
 	// MaxAttempts is how often it may be started in all; 1 unless asked.
 	MaxAttempts int `json:"max_attempts"`
 	// RetrySafe says that running it twice does no harm.
-	RetrySafe bool `json:"retry_safe,omitempty"`
+	RetrySafe bool `json:"retry_safe,omitzero"`
 	// Reason is the proposer's own words for the people who decide.
 	Reason string `json:"reason,omitempty"`
 	// IdempotencyKey makes a repeated proposal the same job.
@@ -131,7 +131,7 @@ type JobApproved struct {
 	MaxAttempts int `json:"max_attempts"`
 	// UnsafeSharedUser records that agents share the approver's user and
 	// could reach its files.
-	UnsafeSharedUser bool `json:"unsafe_shared_user,omitempty"`
+	UnsafeSharedUser bool `json:"unsafe_shared_user,omitzero"`
 
 	Extra Extra `json:",embed"`
 }
@@ -163,7 +163,7 @@ type JobExpired struct {
 // JobCancelled calls a job off.
 type JobCancelled struct {
 	// Started is the sequence of the attempt's start, 0 when not running.
-	Started uint64 `json:"started,omitempty"`
+	Started uint64 `json:"started,omitzero"`
 	// By is the actor token of who asked.
 	By string `json:"by"`
 	// Reason is why.
@@ -207,7 +207,7 @@ type Output struct {
 	// Chunks is how many chunks hold the kept bytes.
 	Chunks int `json:"chunks"`
 	// CutBytes is how many were left out between head and tail.
-	CutBytes int64 `json:"cut_bytes,omitempty"`
+	CutBytes int64 `json:"cut_bytes,omitzero"`
 }
 
 // JobFinished is the result of an attempt.
@@ -237,10 +237,10 @@ type JobFinished struct {
 	// Means are how the tree was ended, in the order used.
 	Means []string `json:"means,omitempty"`
 	// Survivors counts processes that could not be ended.
-	Survivors int `json:"survivors,omitempty"`
+	Survivors int `json:"survivors,omitzero"`
 	// RetryAtMS, in milliseconds since 1970, asks for another attempt then;
 	// 0 asks for none.
-	RetryAtMS int64 `json:"retry_at_ms,omitempty"`
+	RetryAtMS int64 `json:"retry_at_ms,omitzero"`
 
 	Extra Extra `json:",embed"`
 }

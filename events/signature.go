@@ -32,7 +32,11 @@ func ParseSignature(text string) (Signature, error) {
 	if !ok || err != nil || len(raw) != 64 || !strings.HasPrefix(key, "ed25519:") {
 		return Signature{}, &Malformed{What: HeaderSignature, Why: "want \"ed25519:<key> <64 bytes in base64url>\""}
 	}
-	return Signature{Key: key, Sig: raw}, nil
+	out := Signature{Key: key, Sig: raw}
+	if out.String() != text { // base64 readers skip line ends
+		return Signature{}, &Malformed{What: HeaderSignature, Why: "the signature is not in its one form"}
+	}
+	return out, nil
 }
 
 // SigningText is what an actor signs: one line a fact, in fixed order.

@@ -14,7 +14,7 @@ type WorkerStarted struct {
 	Version string `json:"version"`
 	// UnsafeSharedUser says that jobs share the worker's user without a
 	// namespace of their own.
-	UnsafeSharedUser bool `json:"unsafe_shared_user,omitempty"`
+	UnsafeSharedUser bool `json:"unsafe_shared_user,omitzero"`
 
 	Extra Extra `json:",embed"`
 }
