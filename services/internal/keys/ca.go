@@ -24,7 +24,7 @@ const (
 // CA is the certificate authority of one site. It signs the bus certificate and
 // nothing else; clients trust it instead of the system's authorities.
 type CA struct {
-	key         *ecdsa.PrivateKey
+	key         hidden[*ecdsa.PrivateKey]
 	certificate *x509.Certificate
 }
 
@@ -53,7 +53,7 @@ func NewCA(name string) (*CA, error) {
 	if err != nil {
 		return nil, fmt.Errorf("keys: make CA %q: %w", name, err)
 	}
-	return &CA{key: key, certificate: certificate}, nil
+	return &CA{key: hide(key), certificate: certificate}, nil
 }
 
 // CertPEM returns the certificate, which is public: clients need it.
@@ -91,7 +91,7 @@ func WriteCA(path string, ca *CA) error {
 	if ca == nil || ca.key == nil || ca.certificate == nil {
 		return fmt.Errorf("keys: write %s: there is no CA to write", path)
 	}
-	private, err := privatePEM(ca.key)
+	private, err := privatePEM(ca.key())
 	if err != nil {
 		return fmt.Errorf("keys: write %s: %w", path, err)
 	}
@@ -143,5 +143,5 @@ func parseCA(text []byte) (*CA, error) {
 	if !ok || !key.PublicKey.Equal(certificate.PublicKey) {
 		return nil, errors.New("certificate and private key do not belong together")
 	}
-	return &CA{key: key, certificate: certificate}, nil
+	return &CA{key: hide(key), certificate: certificate}, nil
 }

@@ -16,7 +16,7 @@ import (
 // CheckpointKey signs the auditor's checkpoints as signed notes (C2SP
 // signed-note). Its name is part of the key and appears in every checkpoint.
 type CheckpointKey struct {
-	skey     *string // a pointer, for the reason given at Signer
+	skey     hidden[string]
 	verifier string
 }
 
@@ -30,7 +30,7 @@ func GenerateCheckpointKey(name string) (*CheckpointKey, error) {
 	if _, err := note.NewVerifier(vkey); err != nil {
 		return nil, fmt.Errorf("keys: generate checkpoint key %q: the name must hold characters, and neither space nor plus sign", name)
 	}
-	return &CheckpointKey{skey: &skey, verifier: vkey}, nil
+	return &CheckpointKey{skey: hide(skey), verifier: vkey}, nil
 }
 
 // Verifier returns the public half, in the form that note.NewVerifier takes.
@@ -47,7 +47,7 @@ func WriteCheckpointKey(path string, k *CheckpointKey) error {
 	if k == nil || k.skey == nil {
 		return fmt.Errorf("keys: write %s: there is no key to write", path)
 	}
-	return WriteSecret(path, []byte(*k.skey+"\n"))
+	return WriteSecret(path, []byte(k.skey()+"\n"))
 }
 
 // LoadCheckpointKey reads a checkpoint key and returns what signs with it and

@@ -60,7 +60,7 @@ func FuzzParseCheckpointKey(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(*k.skey + "\n")
+	f.Add(k.skey() + "\n")
 	f.Add("PRIVATE+KEY+a+00000000+AQ==")
 	f.Add(k.verifier)
 	f.Fuzz(func(t *testing.T, text string) {

@@ -14,7 +14,7 @@ import (
 // Login answers the log-in challenge of a NATS server with a user nkey. Make one
 // with [GenerateLogin] or [LoadLogin]; the zero Login refuses every challenge.
 type Login struct {
-	pair   nkeys.KeyPair
+	pair   hidden[nkeys.KeyPair]
 	public string
 }
 
@@ -32,7 +32,7 @@ func newLogin(pair nkeys.KeyPair) (*Login, error) {
 	if err != nil {
 		return nil, fmt.Errorf("keys: derive a public log-in key: %w", err)
 	}
-	return &Login{pair: pair, public: public}, nil
+	return &Login{pair: hide(pair), public: public}, nil
 }
 
 // Public returns the user's public nkey, 56 characters starting with U.
@@ -60,7 +60,7 @@ func (l *Login) SignNonce(nonce []byte) ([]byte, error) {
 	if l.pair == nil {
 		return nil, errors.New("keys: log in: there is no key; generate or load one")
 	}
-	signature, err := l.pair.Sign(nonce)
+	signature, err := l.pair().Sign(nonce)
 	if err != nil {
 		return nil, fmt.Errorf("keys: log in with %s: %w", l.public, err)
 	}
@@ -89,7 +89,7 @@ func WriteLogin(path string, l *Login) error {
 	if l == nil || l.pair == nil {
 		return fmt.Errorf("keys: write %s: there is no key to write", path)
 	}
-	seed, err := l.pair.Seed()
+	seed, err := l.pair().Seed()
 	if err != nil {
 		return fmt.Errorf("keys: write %s: %w", path, err)
 	}

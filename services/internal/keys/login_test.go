@@ -173,7 +173,7 @@ func TestLoginCannotBeFishedForEventSignatures(t *testing.T) {
 func TestFishingWorksOnACarelessClient(t *testing.T) {
 	l := newTestLogin(t)
 	url, catch := fish(t, forgedApproval())
-	_, err := nats.Connect(url, nats.Nkey(l.Public(), l.pair.Sign))
+	_, err := nats.Connect(url, nats.Nkey(l.Public(), l.pair().Sign))
 	if err == nil {
 		t.Error("connected to the attacker")
 	}
@@ -181,7 +181,7 @@ func TestFishingWorksOnACarelessClient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.pair.Verify([]byte(forgedApproval()), sig); err != nil {
+	if err := l.pair().Verify([]byte(forgedApproval()), sig); err != nil {
 		t.Errorf("nothing was caught: %v", err)
 	}
 }
@@ -209,7 +209,7 @@ func FuzzSignNonce(f *testing.F) {
 }
 
 func FuzzParseLogin(f *testing.F) {
-	seed, _ := newTestLogin(f).pair.Seed()
+	seed, _ := newTestLogin(f).pair().Seed()
 	f.Add(seed)
 	f.Add([]byte(" " + string(seed) + "\n"))
 	f.Add([]byte("SU"))
@@ -218,7 +218,7 @@ func FuzzParseLogin(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, err := l.pair.Seed()
+		again, err := l.pair().Seed()
 		if err != nil || !bytes.Equal(again, bytes.TrimSpace(text)) || !nkeys.IsValidPublicUserKey(l.Public()) {
 			t.Errorf("the seed changed on its way: %v", err)
 		}

@@ -15,9 +15,7 @@ import (
 // Signer signs events for one actor. Make one with [GenerateSigner] or
 // [LoadSigner]; the zero Signer has no key and makes no signatures.
 type Signer struct {
-	// The key lies behind a pointer because fmt does not follow pointers inside
-	// a struct, so that not even an unexported field elsewhere prints it.
-	private *[ed25519.PrivateKeySize]byte
+	private hidden[ed25519.PrivateKey]
 	public  PublicKey
 }
 
@@ -31,8 +29,7 @@ func GenerateSigner() (*Signer, error) {
 }
 
 func newSigner(private ed25519.PrivateKey) *Signer {
-	key := [ed25519.PrivateKeySize]byte(private)
-	return &Signer{private: &key, public: NewPublicKey(private.Public().(ed25519.PublicKey))}
+	return &Signer{private: hide(private), public: NewPublicKey(private.Public().(ed25519.PublicKey))}
 }
 
 // Public returns the public half; it is empty for the zero Signer.
@@ -44,7 +41,7 @@ func (s *Signer) Sign(msg []byte) []byte {
 	if s.private == nil {
 		return nil
 	}
-	return ed25519.Sign(s.private[:], msg)
+	return ed25519.Sign(s.private(), msg)
 }
 
 // Format shows the public key, whatever the verb.
@@ -99,7 +96,7 @@ func signerText(s *Signer) ([]byte, error) {
 	if s == nil || s.private == nil {
 		return nil, errors.New("there is no key to write")
 	}
-	der, err := x509.MarshalPKCS8PrivateKey(ed25519.PrivateKey(s.private[:]))
+	der, err := x509.MarshalPKCS8PrivateKey(s.private())
 	if err != nil {
 		return nil, err
 	}

@@ -58,7 +58,7 @@ func (ca *CA) issue(template *x509.Certificate) (certPEM, keyPEM []byte, err err
 	if err != nil {
 		return nil, nil, fmt.Errorf("keys: issue a server certificate: %w", err)
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, ca.certificate, &key.PublicKey, ca.key)
+	der, err := x509.CreateCertificate(rand.Reader, template, ca.certificate, &key.PublicKey, ca.key())
 	if err != nil {
 		return nil, nil, fmt.Errorf("keys: issue a server certificate: %w", err)
 	}
