@@ -1,0 +1,102 @@
+package tlog
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// disk does every operation that changes files. Tests put themselves around it to
+// make an operation fail before or after it took effect.
+type disk struct {
+	around func(op, name string, do func() error) error
+}
+
+func (d disk) do(op, path string, do func() error) error {
+	run := do
+	if d.around != nil {
+		run = func() error { return d.around(op, filepath.Base(path), do) }
+	}
+	if err := run(); err != nil {
+		return fmt.Errorf("%s %s: %w", op, path, err)
+	}
+	return nil
+}
+
+func (d disk) writeAt(f *os.File, b []byte, off int64) error {
+	if len(b) == 0 {
+		return nil
+	}
+	return d.do("write", f.Name(), func() error { _, err := f.WriteAt(b, off); return err })
+}
+
+func (d disk) sync(f *os.File) error {
+	return d.do("sync", f.Name(), func() error { return syncData(f) })
+}
+
+// truncate cuts f to size if it is longer.
+func (d disk) truncate(f *os.File, size int64) error {
+	st, err := f.Stat()
+	if err != nil || st.Size() <= size {
+		return err
+	}
+	return d.do("truncate", f.Name(), func() error { return f.Truncate(size) })
+}
+
+// replace gives the file at path new content so that after a crash it holds either the
+// old or the new one, whole.
+func (d disk) replace(path string, b []byte) error {
+	tmp := path + ".tmp"
+	err := d.do("write", tmp, func() error { return writeSynced(tmp, b) })
+	if err != nil {
+		return err
+	}
+	return d.rename(tmp, path)
+}
+
+func (d disk) rename(from, to string) error {
+	if err := d.do("rename", to, func() error { return os.Rename(from, to) }); err != nil {
+		return err
+	}
+	return d.syncDir(filepath.Dir(to))
+}
+
+func (d disk) syncDir(dir string) error {
+	return d.do("syncdir", dir, func() error {
+		f, err := os.Open(dir)
+		if err != nil {
+			return err
+		}
+		return errors.Join(f.Sync(), f.Close())
+	})
+}
+
+func writeSynced(path string, b []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// tryFlock takes an advisory lock that the kernel drops with the open file. It reports
+// false if somebody else has it.
+func tryFlock(f *os.File, how int) (bool, error) {
+	for {
+		switch err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB); err {
+		case nil:
+			return true, nil
+		case syscall.EWOULDBLOCK:
+			return false, nil
+		case syscall.EINTR:
+		default:
+			return false, fmt.Errorf("flock %s: %w", f.Name(), err)
+		}
+	}
+}

@@ -1,0 +1,125 @@
+package tlog
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+const scanBuffer_bytes = 256 << 10
+
+// scanner reads entries.log and raw.log from front to back, each at its own pace. Its
+// end is fixed when it is made, so that a live writer does not move it.
+type scanner struct {
+	ent, raw       *bufio.Reader
+	entEnd, rawEnd int64 // where the files end
+	entAt, rawAt   int64 // after the last whole entry, the last whole frame
+	entry, frame   []byte
+}
+
+func newScanner(ent, raw io.ReaderAt, entAt, entEnd, rawAt, rawEnd int64) *scanner {
+	s := &scanner{entAt: entAt, entEnd: entEnd, rawAt: rawAt, rawEnd: rawEnd}
+	s.ent = bufio.NewReaderSize(io.NewSectionReader(ent, entAt, max(0, entEnd-entAt)), scanBuffer_bytes)
+	if raw != nil {
+		s.raw = bufio.NewReaderSize(io.NewSectionReader(raw, rawAt, max(0, rawEnd-rawAt)), scanBuffer_bytes)
+	}
+	return s
+}
+
+// nextEntry returns the next entry, valid until the next call; io.EOF at a clean end,
+// io.ErrUnexpectedEOF if the file ends inside an entry.
+func (s *scanner) nextEntry() ([]byte, error) {
+	var head [2]byte
+	if _, err := io.ReadFull(s.ent, head[:]); err != nil {
+		return nil, err
+	}
+	n := int(binary.BigEndian.Uint16(head[:]))
+	s.entry = grow(s.entry, n)
+	if _, err := io.ReadFull(s.ent, s.entry); err != nil {
+		return nil, unexpected(err)
+	}
+	s.entAt += int64(2 + n)
+	return s.entry, nil
+}
+
+// nextFrame returns the next raw frame, valid until the next call, with the same ends
+// as nextEntry. It allocates no more than the file can hold.
+func (s *scanner) nextFrame() (block, payload []byte, err error) {
+	var head [frameHead_bytes]byte
+	if _, err := io.ReadFull(s.raw, head[:]); err != nil {
+		return nil, nil, err
+	}
+	nb, np, err := frameLengths(head[:])
+	if err != nil {
+		return nil, nil, err
+	}
+	if int64(nb+np) > s.rawEnd-s.rawAt-frameHead_bytes {
+		return nil, nil, io.ErrUnexpectedEOF
+	}
+	s.frame = grow(s.frame, nb+np)
+	if _, err := io.ReadFull(s.raw, s.frame); err != nil {
+		return nil, nil, unexpected(err)
+	}
+	s.rawAt += int64(frameHead_bytes + nb + np)
+	return s.frame[:nb:nb], s.frame[nb:], nil
+}
+
+func grow(b []byte, n int) []byte {
+	if cap(b) < n {
+		return make([]byte, n, n+n/4)
+	}
+	return b[:n]
+}
+
+func unexpected(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// prevOf reads an entry's link without parsing the rest of it.
+func prevOf(entry []byte) (string, bool) {
+	_, rest, ok := strings.Cut(string(entry[:min(len(entry), 128)]), "\nprev ")
+	if !ok || len(rest) < 64 {
+		return "", false
+	}
+	return rest[:64], true
+}
+
+// follows says whether e may be leaf number leaf of a log that is complete up to last.
+func follows(e *Entry, leaf int64, last uint64) error {
+	first := e.Seq
+	switch {
+	case (leaf == 0) != (e.Kind == KindGenesis):
+		return fmt.Errorf("a %s cannot be leaf %d", e.Kind, leaf)
+	case e.Kind == KindGenesis:
+		return nil
+	case e.Kind == KindGap:
+		first = e.From
+	}
+	if first != last+1 {
+		return fmt.Errorf("sequence %d follows %d", first, last)
+	}
+	return nil
+}
+
+// errHeaders and errPayload tell the two digests of a frame apart.
+var (
+	errHeaders = errors.New("the stored headers have another digest")
+	errPayload = errors.New("the stored payload has another digest or length")
+)
+
+// matchesFrame compares a raw frame with the digests in its entry.
+func matchesFrame(e *Entry, block, payload []byte) error {
+	if blockDigest(block) != e.Headers {
+		return errHeaders
+	}
+	if int64(len(payload)) != e.Payload_bytes || payloadDigest(payload) != e.Payload {
+		return errPayload
+	}
+	return nil
+}
