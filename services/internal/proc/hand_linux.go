@@ -171,5 +171,8 @@ func (h *hand) abandon(marker string) (survivors []int, means []string) {
 	return survivors, means
 }
 
+// rouseEvery is the pause between two signals that continue a steward, should it be stopped.
+const rouseEvery = time.Second
+
 // patience is how long after the last moment at which a steward should have reported it counts as lost.
 const patience = 5 * time.Second

@@ -28,7 +28,7 @@ type tree struct {
 	empty     bool // the kernel says that the steward has no child left, not even a dead one
 	ownerGone bool
 	reaped    chan reaped // closed when no child is left
-	asked     map[member]bool
+	asked     bool        // TERM has been sent
 	killed    map[member]bool
 	means     map[string]bool
 }
@@ -43,7 +43,7 @@ func newTree(j *job, child int, group string) *tree {
 	now := time.Now()
 	return &tree{job: j, child: child, group: group, began: now, reaped: make(chan reaped),
 		outcome: Outcome{ExitCode: -1, StartedAt: now.UTC(), PID: child},
-		asked:   map[member]bool{}, killed: map[member]bool{}, means: map[string]bool{}}
+		killed:  map[member]bool{}, means: map[string]bool{}}
 }
 
 // reap collects every process of the tree. As all orphans of the tree become children of the steward, the channel closes
@@ -191,14 +191,16 @@ func (t *tree) drain(tick <-chan time.Time) {
 	}
 }
 
-// ask sends TERM once to each process: to many programs a second one means "at once". One that is stopped is continued, as
-// it could not hear otherwise.
+// ask sends TERM once to each process that is there now: to many programs a second one means "at once". Processes that come
+// later are left alone, since they may be what a program starts to tidy up. One that is stopped is continued, as it could
+// not hear otherwise.
 func (t *tree) ask(members []member) {
+	if t.asked {
+		return
+	}
+	t.asked = true
 	for _, m := range members {
-		if !t.asked[m] {
-			t.asked[m] = true
-			_ = signalMember(m, unix.SIGTERM) // gone or not ours: the next look tells
-		}
+		_ = signalMember(m, unix.SIGTERM) // gone or not ours: the next look tells
 		_ = signalMember(m, unix.SIGCONT)
 	}
 }

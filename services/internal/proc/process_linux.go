@@ -143,7 +143,6 @@ func (p *Process) StartedAt() time.Time { return p.began.UTC() }
 func (p *Process) Cancel(reason string) {
 	p.once.Do(func() {
 		_ = p.hand.conn.SetReadDeadline(time.Now().Add(p.grace + killFor + patience))
-		p.hand.rouse()
 		_ = p.hand.tell(order{Cancel: &reason}) // a lost steward is noticed by follow
 	})
 }
@@ -162,12 +161,9 @@ func (p *Process) Wait() (Outcome, error) {
 func (p *Process) follow(limit time.Duration) {
 	defer close(p.finished)
 	if limit > 0 {
-		// A job can stop its steward, and a stopped steward keeps no time.
-		rouse := time.AfterFunc(limit+time.Second, p.hand.rouse)
-		defer rouse.Stop()
 		_ = p.hand.conn.SetReadDeadline(p.began.Add(limit + p.grace + killFor + patience))
 	}
-	got, err := p.hand.hear()
+	got, err := p.lastWord()
 	p.stopCtx()
 	p.once.Do(func() {}) // no Cancel reaches a steward that may already have its next job
 	if err != nil || got.Done == nil {
@@ -178,6 +174,28 @@ func (p *Process) follow(limit time.Duration) {
 	p.err = errors.Join(p.err, p.streams.finish())
 	_ = p.hand.conn.SetReadDeadline(time.Time{})
 	p.release(p.hand, !errors.Is(p.err, ErrStewardLost) && len(p.outcome.Survivors) == 0)
+}
+
+// lastWord waits for the steward's report. A job can stop its steward, and a stopped steward keeps no time and ends nothing;
+// so it is continued again and again.
+func (p *Process) lastWord() (report, error) {
+	var got report
+	var err error
+	heard := make(chan struct{})
+	go func() {
+		defer close(heard)
+		got, err = p.hand.hear()
+	}()
+	tick := time.NewTicker(rouseEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-heard:
+			return got, err
+		case <-tick.C:
+			p.hand.rouse()
+		}
+	}
 }
 
 // lost ends the tree of a dead steward and keeps what is known.
