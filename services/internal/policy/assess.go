@@ -146,8 +146,13 @@ func unlisted(q Request, nearest miss) Decision {
 		d.Reason = fmt.Sprintf("the policy has a rule for %q, but it does not cover this command: %s", name, nearest.text)
 	}
 	d.Instead = fmt.Sprintf("to get it allowed, ask an administrator to publish a policy with a rule for it, such as: [[rule]] id = \"...\" program = %q decision = \"ask\"", name)
-	if d.Code == CodeOutsideRoots {
+	switch d.Code {
+	case CodeOutsideRoots:
 		d.Instead = "work inside those roots, or ask an administrator to add this folder to the rule"
+	case CodeProgramPlace:
+		d.Instead = "propose it by the bare name of an installed program, or ask an administrator for a rule that names the program by its absolute path"
+	case CodeEnvironment:
+		d.Instead = "propose it without environment values, or ask an administrator to list them in env of the rule"
 	}
 	return d
 }

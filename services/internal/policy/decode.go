@@ -37,7 +37,7 @@ func decodeText(text []byte, found *findings) []*table {
 	top.checkVersion()
 	list, ok := root["rule"].([]map[string]any)
 	if _, given := root["rule"]; given && !ok {
-		top.wrongType("rule", "a list of [[rule]] tables")
+		top.wrongType("rule", "a series of [[rule]] tables")
 	}
 	tables := make([]*table, 0, len(list))
 	for i, values := range list {

@@ -96,7 +96,7 @@ func (g guard) targets(operand string, folders []string) []string {
 	}
 	head, rest, _ := strings.Cut(operand, "/")
 	if strings.HasPrefix(head, "~") || head == "$HOME" || head == "${HOME}" {
-		return []string{path.Join("/root", rest)}
+		return []string{stripStars(path.Join("/root", rest))}
 	}
 	if path.IsAbs(operand) {
 		return []string{stripStars(path.Clean(operand))}
@@ -143,8 +143,10 @@ func couldBecome(target, p string) bool {
 	if !strings.ContainsAny(target, "*?[") {
 		return false
 	}
+	pattern := strings.ReplaceAll(strings.ToLower(target), "[!", "[^")
 	for {
-		if ok, err := path.Match(strings.ToLower(target), strings.ToLower(p)); ok || err != nil {
+		// A pattern that is malformed stands for itself, as in a shell.
+		if ok, err := path.Match(pattern, strings.ToLower(p)); ok && err == nil {
 			return true
 		}
 		if p == "/" {

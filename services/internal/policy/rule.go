@@ -157,7 +157,9 @@ func checkTogether(t *table, r *rule) {
 	} else {
 		misplaced(t, "recursive_on", "a rule that permits")
 	}
-	if r.decision != Ask {
+	if r.decision == Ask {
+		misplaced(t, "env", "a rule that asks, where the person sees every environment value")
+	} else {
 		misplaced(t, "quorum", "a rule that asks nobody")
 	}
 	if r.exact {

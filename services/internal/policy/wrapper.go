@@ -135,10 +135,11 @@ func suffixes(argv, folders []string) []view {
 	return all
 }
 
-const maxFolders = 16
+// maxFolders bounds the work for one wrapper; it is far above what a person writes.
+const maxFolders = 256
 
-// reachable adds to folders those that the words of a wrapper may change to (env -C,
-// sudo --chdir, chroot).
+// reachable adds to folders those outside the working folder that the words of a
+// wrapper may change to (env -C, sudo --chdir, chroot).
 func reachable(words, folders []string) []string {
 	all := append([]string(nil), folders...)
 	for _, word := range words {
@@ -147,15 +148,15 @@ func reachable(words, folders []string) []string {
 		} else if len(word) > 2 && word[0] == '-' && word[1] != '-' {
 			word = word[2:]
 		}
-		for _, folder := range folders {
-			if len(all) >= maxFolders || word == "" || word[0] == '-' {
-				break
+		switch {
+		case len(all) >= maxFolders:
+			return all
+		case path.IsAbs(word):
+			all = append(all, path.Clean(word))
+		case strings.HasPrefix(word, ".."):
+			for _, folder := range folders {
+				all = append(all, path.Join("/", folder, word))
 			}
-			if path.IsAbs(word) {
-				all = append(all, path.Clean(word))
-				break
-			}
-			all = append(all, path.Join(folder, word))
 		}
 	}
 	return all
