@@ -24,6 +24,7 @@ func folder(t testing.TB) string {
 
 func mustWrite(t testing.TB, path string, data string, mode fs.FileMode) string {
 	t.Helper()
+	os.Remove(path) // an earlier one may be read-only
 	if err := os.WriteFile(path, []byte(data), 0o600); err != nil {
 		t.Fatal(err)
 	}
