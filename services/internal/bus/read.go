@@ -1,0 +1,245 @@
+package bus
+
+import (
+	"context"
+	"encoding/json/v2"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/banksman/banksman/events"
+	"github.com/banksman/banksman/services/internal/grants"
+)
+
+// A page is what one batched direct get may return; it bounds memory.
+const (
+	pageMessages = 512
+	pageBytes    = 4 << 20
+)
+
+const filterAll = events.PrefixStored + ".>"
+
+// getRequest is the body of a direct get (ADR-31).
+type getRequest struct {
+	Seq      uint64 `json:"seq,omitempty"`
+	Next     string `json:"next_by_subj,omitempty"`
+	Last     string `json:"last_by_subj,omitempty"`
+	Batch    int    `json:"batch,omitempty"`
+	MaxBytes int    `json:"max_bytes,omitempty"`
+}
+
+// Last returns the last event stored under a subject filter.
+func (c *Conn) Last(ctx context.Context, filter string) (st events.Stored, found bool, err error) {
+	page, err := c.page(ctx, grants.Stream, getRequest{Last: filter})
+	if err != nil || len(page) == 0 {
+		return events.Stored{}, false, err
+	}
+	return page[0], true, nil
+}
+
+// LastSeq is the sequence of the last event, 0 for an empty stream.
+func (c *Conn) LastSeq(ctx context.Context) (uint64, error) {
+	st, _, err := c.Last(ctx, filterAll)
+	return st.Seq, err
+}
+
+// Read returns up to limit events under a filter, in order, from a sequence
+// on. It may return fewer than there are when they are large; none means that
+// there are none.
+func (c *Conn) Read(ctx context.Context, from uint64, filter string, limit int) ([]events.Stored, error) {
+	return c.readFrom(ctx, grants.Stream, from, filter, limit)
+}
+
+func (c *Conn) readFrom(ctx context.Context, stream string, from uint64, filter string, limit int) ([]events.Stored, error) {
+	req := getRequest{Seq: max(from, 1), Next: filter, Batch: min(max(limit, 1), pageMessages), MaxBytes: pageBytes}
+	if filter == filterAll || filter == "" {
+		req.Next = "" // by sequence alone, which needs no index of subjects
+	}
+	return c.page(ctx, stream, req)
+}
+
+// History returns all events of one job in order.
+func (c *Conn) History(ctx context.Context, job string) ([]events.Stored, error) {
+	var out []events.Stored
+	next := uint64(1)
+	for {
+		page, err := c.Read(ctx, next, events.Filter("job", job), pageMessages)
+		if err != nil {
+			return nil, fmt.Errorf("read the history of job %s: %w", job, err)
+		}
+		if len(page) == 0 {
+			return out, nil
+		}
+		out = append(out, page...)
+		next = page[len(page)-1].Seq + 1
+	}
+}
+
+// page repeats a direct get until it was answered. What an interrupted answer
+// brought is kept, so that large pages make progress on a bad line.
+func (c *Conn) page(ctx context.Context, stream string, req getRequest) ([]events.Stored, error) {
+	what := "read stream " + stream
+	for {
+		if err := c.waitUp(ctx); err != nil {
+			return nil, unanswered(what, err)
+		}
+		page, err := c.get(ctx, stream, req)
+		if err == nil || (transient(err) && len(page) > 0) {
+			return page, nil
+		}
+		if !transient(err) {
+			return nil, unanswered(what, err)
+		}
+		if cause := pause(ctx, retryPause); cause != nil {
+			return nil, outage(what, cause)
+		}
+	}
+}
+
+// get makes one attempt. The answer comes to an inbox of its own, whose end
+// tells the server to forget the route of the answer.
+func (c *Conn) get(ctx context.Context, stream string, req getRequest) ([]events.Stored, error) {
+	body, err := json.Marshal(req)
+	if err != nil {
+		return nil, fmt.Errorf("write a direct get: %w", err)
+	}
+	subject := c.api + "DIRECT.GET." + stream
+	inbox := c.nc.NewInbox()
+	sub, err := c.nc.SubscribeSync(inbox)
+	if err != nil {
+		return nil, c.outcome(ctx, err)
+	}
+	defer func() { _ = sub.Unsubscribe() }()
+	var page []events.Stored
+	for i := 0; ; i++ {
+		attempt, done := c.fly(ctx, subject, attemptTimeout)
+		if i == 0 {
+			if err := c.nc.PublishRequest(subject, inbox, body); err != nil {
+				done()
+				return nil, c.outcome(attempt, err)
+			}
+		}
+		m, err := sub.NextMsgWithContext(attempt)
+		if err != nil {
+			err = c.outcome(attempt, err)
+		}
+		done()
+		if err != nil {
+			return page, err
+		}
+		st, end, err := readAnswer(subject, m, req.Batch > 0)
+		if err != nil || end {
+			return page, err
+		}
+		page = append(page, st)
+		if req.Batch == 0 {
+			return page, nil
+		}
+	}
+}
+
+// readAnswer reads one message of the answer; end is the last one.
+func readAnswer(subject string, m *nats.Msg, batch bool) (st events.Stored, end bool, err error) {
+	if status := m.Header.Get("Status"); status != "" && len(m.Data) == 0 {
+		switch status {
+		case "404", "204":
+			return st, true, nil
+		case "503":
+			return st, true, errNoResponders
+		}
+		code, _ := strconv.Atoi(status)
+		return st, true, &Refused{Subject: subject, Status: code, Reason: m.Header.Get("Description")}
+	}
+	names := addedToGet
+	if batch {
+		names = addedToBatch
+	}
+	st, err = readStored(m, names)
+	return st, false, err
+}
+
+// Headers that the server adds to what was stored.
+const (
+	headerStream   = "Nats-Stream"
+	headerSubject  = "Nats-Subject"
+	headerSequence = "Nats-Sequence"
+	headerTime     = "Nats-Time-Stamp"
+	headerPending  = "Nats-Num-Pending"
+	headerLast     = "Nats-Last-Sequence"
+)
+
+// What it adds where.
+var (
+	addedToGet   = []string{headerStream, headerSubject, headerSequence, headerTime}
+	addedToBatch = append(slices.Clone(addedToGet), headerPending, headerLast)
+	addedToLive  = append(slices.Clone(addedToGet), headerLast)
+)
+
+// readStored takes the server's headers off. The server puts them last, so a
+// writer who stored headers of the same names deceives nobody.
+func readStored(m *nats.Msg, added []string) (events.Stored, error) {
+	h := m.Header
+	subject, seqText, timeText := last(h, headerSubject), last(h, headerSequence), last(h, headerTime)
+	seq, err := strconv.ParseUint(seqText, 10, 64)
+	if err != nil || subject == "" {
+		return events.Stored{}, errors.New("read a stored message: the server did not say subject and sequence")
+	}
+	at, err := time.Parse(time.RFC3339Nano, timeText)
+	if err != nil {
+		return events.Stored{}, fmt.Errorf("read stored message %d: time %q: %w", seq, timeText, err)
+	}
+	for _, name := range added {
+		if v := h[name]; len(v) > 1 {
+			h[name] = v[:len(v)-1]
+		} else {
+			delete(h, name)
+		}
+	}
+	return events.Stored{Seq: seq, Time: at.UTC(), Subject: subject, Header: h, Data: m.Data}, nil
+}
+
+func last(h nats.Header, name string) string {
+	if v := h[name]; len(v) > 0 {
+		return v[len(v)-1]
+	}
+	return ""
+}
+
+// State is the state of the audited stream.
+type State struct {
+	Messages uint64 `json:"messages"`
+	Bytes    uint64 `json:"bytes"`
+	First    uint64 `json:"first_seq"`
+	Last     uint64 `json:"last_seq"`
+	Deleted  int    `json:"num_deleted"`
+	MaxBytes int64  `json:"-"`
+}
+
+// StreamState asks for the stream's state; the auditor, persons, monitors,
+// readers and the bus may.
+func (c *Conn) StreamState(ctx context.Context) (State, error) {
+	subject := c.api + "STREAM.INFO." + grants.Stream
+	r, err := c.ask(ctx, "ask for the state of the stream", &nats.Msg{Subject: subject})
+	if err != nil {
+		return State{}, err
+	}
+	var info struct {
+		Error  *apiError `json:"error"`
+		State  State     `json:"state"`
+		Config struct {
+			MaxBytes int64 `json:"max_bytes"`
+		} `json:"config"`
+	}
+	if err := json.Unmarshal(r.Data, &info); err != nil {
+		return State{}, fmt.Errorf("read the state of the stream: %w", err)
+	}
+	if info.Error != nil {
+		return State{}, info.Error.refusal(subject)
+	}
+	info.State.MaxBytes = info.Config.MaxBytes
+	return info.State, nil
+}

@@ -1,0 +1,30 @@
+// Package logserver is the embedded nats-server that holds the audited stream,
+// and the only package that links nats-server.
+//
+// # What it guarantees
+//
+//   - What the server acknowledged is on the disk: every write is followed by
+//     fsync before the answer. The server's default of two minutes lost whole
+//     streams in power cuts.
+//   - The accounts and permissions of package grants are in force before the
+//     first connection is accepted, and [Server.Reload] replaces them without
+//     dropping anybody who may stay.
+//   - [Start] returns only when the streams and queues exist with the settings
+//     that the guarantees need, and the audited stream is whole as far as its
+//     state shows. Otherwise it returns an error that says what to do:
+//     [*OldServer], [*NotDurable], bus.WeakSetting, bus.BrokenStream.
+//   - [Server.Shutdown] returns after everything is written and every
+//     goroutine has ended.
+//
+// # Who owns the state
+//
+// This process owns the store directory. The stream owns what happened; the
+// configuration file is derived from the trust file and may be deleted.
+//
+// # What can go wrong
+//
+// A full disk freezes the server until it is restarted, so max_bytes of the
+// streams must stay well under the size of the disk; [Server.Healthy] reports
+// the freeze. A flipped bit on the disk can go unnoticed by the server; only
+// the auditor's log tells.
+package logserver
