@@ -23,13 +23,12 @@ import (
 // Values may be newer than covers says, never older: the leaves from covers on are
 // replayed into pending when the log is opened.
 const (
-	jobsMagic     = "bmjobs1\n"
-	page_bytes    = 512
-	slot_bytes    = 24
-	slotsPerPage  = 21
-	crcAt         = page_bytes - 4
-	leastPages    = 2
-	coverInterval = 1024 // leaves between two syncs of the derived files
+	jobsMagic    = "bmjobs1\n"
+	page_bytes   = 512
+	slot_bytes   = 24
+	slotsPerPage = 21
+	crcAt        = page_bytes - 4
+	leastPages   = 2
 )
 
 type jobKey [16]byte

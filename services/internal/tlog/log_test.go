@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
 	"reflect"
 	"testing"
 	"time"
 
+	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 )
 
@@ -163,39 +165,52 @@ func TestOneWriterAtATimeAndReadersBesideIt(t *testing.T) {
 	if _, err := Open(dir, signer, FileLock(dir)); !errors.Is(err, ErrInUse) {
 		t.Errorf("second writer: %v", err)
 	}
-	r, err := OpenReader(dir)
-	must(t, err)
-	defer r.Close()
-	done := make(chan error)
-	go func() {
-		for to := uint64(1); to <= 2000; to += 10 {
-			feed(t, l, to)
-			if _, err := l.Seal(); err != nil {
-				done <- err
-				return
-			}
-		}
-		done <- nil
-	}()
-	for running := true; running; {
-		select {
-		case err := <-done:
-			must(t, err)
-			running = false
-		default:
-		}
-		cp, err := r.Checkpoint()
+	stop, done := make(chan struct{}), make(chan error)
+	go func() { done <- watch(dir, verifiers, stop) }()
+	for to := uint64(1); to <= 1000; to += 10 {
+		feed(t, l, to)
+		_, err := l.Seal()
 		must(t, err)
+	}
+	close(stop)
+	must(t, <-done)
+}
+
+// watch proves the newest leaf and verifies the folder again and again, at least once.
+func watch(dir string, verifiers note.Verifiers, stop chan struct{}) error {
+	r, err := OpenReader(dir)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	for {
+		cp, err := r.Checkpoint()
+		if err != nil {
+			return err
+		}
 		last := cp.Size - 1
 		_, raw, err := r.Entry(last)
-		must(t, err)
+		if err != nil {
+			return err
+		}
 		proof, err := r.Prove(last, cp.Size)
-		must(t, err)
-		must(t, tlog.CheckRecord(proof, cp.Size, cp.Root, last, tlog.RecordHash(raw)))
+		if err != nil {
+			return err
+		}
+		if err := tlog.CheckRecord(proof, cp.Size, cp.Root, last, tlog.RecordHash(raw)); err != nil {
+			return err
+		}
 		report, err := Verify(context.Background(), dir, verifiers, nil)
-		must(t, err)
+		if err != nil {
+			return err
+		}
 		if !report.Live || !report.OK() {
-			t.Fatalf("beside a writer: live %v, %v", report.Live, report.Problems)
+			return fmt.Errorf("live %v, %v", report.Live, report.Problems)
+		}
+		select {
+		case <-stop:
+			return nil
+		default:
 		}
 	}
 }

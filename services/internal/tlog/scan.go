@@ -22,11 +22,17 @@ type scanner struct {
 
 func newScanner(ent, raw io.ReaderAt, entAt, entEnd, rawAt, rawEnd int64) *scanner {
 	s := &scanner{entAt: entAt, entEnd: entEnd, rawAt: rawAt, rawEnd: rawEnd}
-	s.ent = bufio.NewReaderSize(io.NewSectionReader(ent, entAt, max(0, entEnd-entAt)), scanBuffer_bytes)
+	s.ent = section(ent, entAt, entEnd)
 	if raw != nil {
-		s.raw = bufio.NewReaderSize(io.NewSectionReader(raw, rawAt, max(0, rawEnd-rawAt)), scanBuffer_bytes)
+		s.raw = section(raw, rawAt, rawEnd)
 	}
 	return s
+}
+
+// section buffers the bytes of f from from to to, no more than there are.
+func section(f io.ReaderAt, from, to int64) *bufio.Reader {
+	n := max(0, to-from)
+	return bufio.NewReaderSize(io.NewSectionReader(f, from, n), int(min(n, scanBuffer_bytes)))
 }
 
 // nextEntry returns the next entry, valid until the next call; io.EOF at a clean end,

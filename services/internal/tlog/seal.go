@@ -27,7 +27,7 @@ func (l *Log) Seal() (Checkpoint, error) {
 		return Checkpoint{}, l.fail(fmt.Errorf("seal %d leaves: %w", l.size, err))
 	}
 	// The head is out; what follows only spares the next Open some work.
-	if l.size-l.jobs.covers >= coverInterval {
+	if l.d.due(l.size - l.jobs.covers) {
 		if err := l.settle(); err != nil {
 			return l.head, l.fail(fmt.Errorf("after sealing %d leaves: %w", l.size, err))
 		}

@@ -138,3 +138,15 @@ func place(tb testing.TB, dir string, content map[string][]byte) {
 		must(tb, os.WriteFile(filepath.Join(dir, name), b, 0o644))
 	}
 }
+
+// memoryDir is a folder in memory where the system has one, for tests that write
+// thousands of folders; what a disk would do is not their subject.
+func memoryDir(tb testing.TB) string {
+	tb.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "tlog")
+	if err != nil {
+		return tb.TempDir()
+	}
+	tb.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}

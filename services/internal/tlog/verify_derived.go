@@ -26,7 +26,7 @@ func newMirror(f *os.File, size int64) *mirror {
 	if f == nil {
 		return &mirror{broken: true} // reported as missing already
 	}
-	return &mirror{size: size, r: bufio.NewReaderSize(io.NewSectionReader(f, 0, size), scanBuffer_bytes)}
+	return &mirror{size: size, r: section(f, 0, size)}
 }
 
 // same reports whether the file goes on with want, as far as it goes.
