@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -25,7 +26,9 @@ func (r *Refusal) Error() string {
 const (
 	CodeIllegal         = "illegal_transition"
 	CodeOtherJob        = "other_job"
+	CodeOtherPool       = "other_pool"
 	CodeOrder           = "wrong_order"
+	CodePosition        = "wrong_position"
 	CodeOtherProposal   = "other_proposal"
 	CodeOtherResolution = "other_resolution"
 	CodeUnresolved      = "unresolved"
@@ -87,6 +90,8 @@ func Apply(j Job, e events.Event) (Job, error) {
 	after.LastSeq, after.UpdatedAt = e.Seq, e.Time
 	if r, ok := err.(*Refusal); ok {
 		r.From = j.Status
+		// What a reader cannot read may be what makes this event right.
+		r.Taints = r.Taints && !j.Unreadable
 		if r.Taints {
 			after = Taint(after, e.Seq, r.Code)
 		}
@@ -113,6 +118,9 @@ func Taint(j Job, seq uint64, code string) Job {
 
 // apply checks what the table cannot say and fills the working copy.
 func (s *step) apply() error {
+	if err := s.addressed(); err != nil {
+		return err
+	}
 	switch p := s.e.Payload.(type) {
 	case *events.JobProposed:
 		return s.proposed(p)
@@ -147,11 +155,32 @@ func (s *step) apply() error {
 	return s.refuse(CodePayload, "payload %T does not belong to the kind", s.e.Payload)
 }
 
+// addressed refuses what is not an event for this job at this position. A
+// writer that has signed another position did not see what was stored since:
+// it was slow, or somebody stored its event a second time or elsewhere.
+func (s *step) addressed() error {
+	d, known := events.Find(s.e.Kind, max(1, s.e.Version))
+	if !known || reflect.TypeOf(s.e.Payload) != reflect.PointerTo(d.Type) {
+		return s.refuse(CodePayload, "payload %T does not belong to the kind", s.e.Payload)
+	}
+	if s.j.Status == None {
+		return nil
+	}
+	if s.e.Subject.Scope != s.j.Pool {
+		return s.refuse(CodeOtherPool, "it speaks for pool %q, the job belongs to %q", s.e.Subject.Scope, s.j.Pool)
+	}
+	if s.e.Expect != s.j.LastSeq {
+		return s.late(CodePosition, "it was signed to follow event %d, the job's last is %d", s.e.Expect, s.j.LastSeq)
+	}
+	return nil
+}
+
 func (s *step) proposed(p *events.JobProposed) error {
 	if s.j.Status != None {
 		return s.refuse(CodeIllegal, "the job was proposed before")
 	}
-	s.j = Job{ID: s.e.Subject.ID, Pool: s.e.Subject.Scope, Proposal: p, ProposalDigest: s.e.Digest, ProposedSeq: s.e.Seq, ProposedAt: s.e.Time}
+	s.j.ID, s.j.Pool = s.e.Subject.ID, s.e.Subject.Scope
+	s.j.Proposal, s.j.ProposalDigest, s.j.ProposedSeq, s.j.ProposedAt = p, s.e.Digest, s.e.Seq, s.e.Time
 	if p.Pool != s.j.Pool || len(p.Argv) == 0 || p.MaxAttempts < 1 || p.TimeoutS < 1 || p.ExpiresS < 1 {
 		return s.refuse(CodePayload, "pool, argv, max_attempts, timeout_s or expires_s is not acceptable")
 	}
@@ -212,8 +241,8 @@ func (s *step) approved(p *events.JobApproved) error {
 	if !s.e.Time.Before(s.j.RequestExpires()) {
 		return s.late(CodeTooLate, "the request expired at %s", s.j.RequestExpires().UTC().Format(time.RFC3339))
 	}
-	if p.ValidS < 1 || p.MaxAttempts < 1 {
-		return s.refuse(CodePayload, "valid_s and max_attempts must be positive")
+	if p.ValidS < 1 || p.MaxAttempts < 1 || p.Basis != "policy" && p.Basis != "person" {
+		return s.refuse(CodePayload, "valid_s, max_attempts or basis %q is not acceptable", p.Basis)
 	}
 	s.j.Approvals = append(s.j.Approvals, Approval{
 		Actor: actor, Basis: p.Basis, Seq: s.e.Seq, At: s.e.Time, Ruling: p.Ruling, Policy: p.Policy,
@@ -232,7 +261,10 @@ func (s *step) enough(basis string) error {
 		return nil
 	}
 	if s.j.Status != Pending {
-		return s.late(CodeIllegal, "it was not assessed yet")
+		return s.late(CodeIllegal, "it does not wait for persons")
+	}
+	if !s.j.Assessed() {
+		return s.late(CodeUnresolved, "the gate has not assessed it since a worker resolved it")
 	}
 	s.when = caseMore
 	if len(s.j.Approvals) >= s.j.Quorum {
@@ -260,7 +292,7 @@ func (s *step) started(p *events.JobStarted) error {
 		return err
 	}
 	if s.j.Status != Approved && s.j.Status != RetryWait {
-		return s.refuse(CodeIllegal, "it is not approved")
+		return s.refuse(CodeIllegal, "it does not wait for a worker")
 	}
 	if p.Resolution != s.j.ResolutionDigest {
 		return s.refuse(CodeOtherResolution, "it names another resolution than the approved one")
@@ -363,8 +395,8 @@ func (s *step) expired(p *events.JobExpired) error {
 	if !s.j.Status.Undecided() {
 		due, what = s.j.ApprovalExpires(), "the approval was not used in time"
 	}
-	if s.e.Time.Before(due) {
-		return s.refuse(CodeIllegal, "it expires at %s", due.UTC().Format(time.RFC3339))
+	if s.e.Time.Before(due) { // the clock of the writer may be ahead of the stream's
+		return s.late(CodeIllegal, "it expires at %s", due.UTC().Format(time.RFC3339))
 	}
 	if s.j.Status.Final() || s.j.Status == Running {
 		return s.late(CodeIllegal, "it is past expiring")

@@ -9,6 +9,8 @@
 //   - Apply has no clock. Time is the stream's time of the event at hand, so an
 //     approval that comes too late fails for every reader alike, whether or not
 //     anybody published that it had expired.
+//   - An event counts at the position that its writer signed and nowhere else,
+//     so one that is held back, moved or stored twice changes nothing.
 //   - A refused event changes nothing but, where it breaks a rule that no honest
 //     writer can break by being slow, the mark Tainted. A tainted job never
 //     starts again.

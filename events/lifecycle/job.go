@@ -146,6 +146,12 @@ func (j *Job) ApprovalExpires() time.Time {
 	return t
 }
 
+// Assessed says whether the gate has judged what would run; until then the
+// quorum is not known and no person's approval counts.
+func (j *Job) Assessed() bool {
+	return j.Resolution != nil && j.Assessment != nil && j.Assessment.Resolution == j.ResolutionDigest
+}
+
 // LastApproval is the sequence that the audit log must cover before a start.
 func (j *Job) LastApproval() uint64 {
 	if len(j.Approvals) == 0 {

@@ -1,0 +1,93 @@
+package lifecycle_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/banksman/banksman/events"
+	"github.com/banksman/banksman/events/lifecycle"
+)
+
+// What a reader cannot read may be what makes the next event right, so an old
+// reader suspects nobody, and starts nothing either.
+func TestAnUnreadableJobIsNeverTainted(t *testing.T) {
+	for _, deed := range deeds {
+		w := standing(t, "propose; resolve; assess")
+		w.job.Unreadable = true
+		if err := w.do(deed); w.job.Tainted || w.job.Status == lifecycle.Running {
+			t.Errorf("%s: %v made it %+v", deed, err, w.job)
+		}
+	}
+	w := standing(t, "propose; resolve; allow")
+	w.job.Unreadable = true
+	if err := w.do("start"); err == nil || w.job.Tainted || w.job.Ready(w.now) {
+		t.Errorf("an unreadable job was started, tainted or ready: %v", err)
+	}
+}
+
+// An event of another job or of no job moves nothing, not even the position.
+func TestAnEventOfSomethingElse(t *testing.T) {
+	w := standing(t, "propose; resolve")
+	before := snapshot(t, w.job)
+	for _, s := range []events.Subject{
+		events.For("job.declined", "default", "j2", "w1"),
+		events.For("worker.stopped", "default", "j1", "w1"),
+	} {
+		j, err := lifecycle.Apply(w.job, events.Event{Seq: 9, Expect: 2, Subject: s, Kind: s.Kind(), Payload: &events.JobDeclined{}})
+		var refused *lifecycle.Refusal
+		if !errors.As(err, &refused) || refused.Code != lifecycle.CodeOtherJob || snapshot(t, j) != before {
+			t.Errorf("%s: %v, %s", s, err, snapshot(t, j))
+		}
+	}
+}
+
+// The earliest of the approvals ends them all, and the smallest number of
+// attempts counts.
+func TestWhatApprovalsAgreeOn(t *testing.T) {
+	w := standing(t, "propose attempts=5; resolve; assess quorum=2; approve p1 valid=900 attempts=2; approve p2 valid=300 attempts=3")
+	if got, want := w.job.ApprovalExpires(), w.now.Add(300*time.Second); !got.Equal(want) {
+		t.Errorf("they expire at %s, want %s", got, want)
+	}
+	if got := w.job.AttemptsAllowed(); got != 2 {
+		t.Errorf("%d attempts, want 2", got)
+	}
+	if got := w.job.LastApproval(); got != 5 {
+		t.Errorf("last approval %d, want 5", got)
+	}
+}
+
+// The zero job says nothing and breaks nothing.
+func TestTheZeroJob(t *testing.T) {
+	var j lifecycle.Job
+	if j.Ready(time.Time{}) || j.Assessed() || j.Current() != nil || j.AttemptsAllowed() != 0 || j.LastApproval() != 0 ||
+		!j.RequestExpires().IsZero() || !j.ApprovalExpires().IsZero() || !j.RetryAt().IsZero() || j.Status.Final() || j.Status.Undecided() {
+		t.Error("the zero job claims something")
+	}
+	tainted := lifecycle.Taint(lifecycle.Taint(j, 4, "first"), 7, "second")
+	if tainted.TaintCode != "first" || tainted.TaintSeq != 4 || tainted.LastSeq != 7 || j.Tainted {
+		t.Errorf("the first mark does not stay: %+v", tainted)
+	}
+}
+
+// A retry is due when the result says so; after a lapse it is due at once.
+func TestWhenARetryIsDue(t *testing.T) {
+	w := standing(t, "propose attempts=2; resolve; allow; start; finish outcome=failed retry=90")
+	if got, want := w.job.RetryAt(), w.now.Add(90*time.Second); !got.Equal(want) || w.job.Ready(w.now) || !w.job.Ready(want) {
+		t.Errorf("due at %s, want %s", got, want)
+	}
+	w = standing(t, "propose attempts=2 retry_safe=yes; resolve; allow; start; lapse")
+	if !w.job.RetryAt().Equal(w.now) || !w.job.Ready(w.now) {
+		t.Errorf("after a lapse it is due at %s", w.job.RetryAt())
+	}
+}
+
+// Every refusal is a sentence with the status, the kind and the code.
+func TestRefusalText(t *testing.T) {
+	w := standing(t, "propose")
+	err := w.do("start")
+	const want = `job.started in status "proposed" refused (illegal_transition): it does not wait for a worker`
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
