@@ -1,0 +1,309 @@
+package worker
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/banksman/banksman/events"
+	"github.com/banksman/banksman/events/lifecycle"
+	"github.com/banksman/banksman/services/internal/bus"
+	"github.com/banksman/banksman/services/internal/jobs"
+	"github.com/banksman/banksman/services/internal/proc"
+)
+
+// attempt is one start of one job on this worker.
+type attempt struct {
+	rec  record
+	seen sight
+
+	// The shift's lock guards these until the claim is confirmed; afterwards
+	// they never change.
+	job     lifecycle.Job
+	started uint64 // sequence of job.started, the fence; 0 while it is claimed
+
+	mu     sync.Mutex
+	proc   *proc.Process // nil until it runs
+	ending string        // why it is to be ended, empty while it is not
+}
+
+// end asks the attempt's tree to go.
+func (a *attempt) end(reason string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.ending == "" {
+		a.ending = reason
+	}
+	if a.proc != nil {
+		a.proc.Cancel(a.ending)
+	}
+}
+
+// runs hands over the process; an end that was asked for before reaches it.
+func (a *attempt) runs(p *proc.Process) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.proc = p
+	if a.ending != "" {
+		p.Cancel(a.ending)
+	}
+}
+
+// claim judges a job and claims its next attempt. No attempt and no error
+// mean that there is nothing to do here.
+func (s *shift) claim(ctx context.Context, id string) (*attempt, error) {
+	for {
+		j, err := s.job(ctx, id)
+		if err != nil || j.Proposal == nil {
+			return nil, err
+		}
+		if why := mayStart(j, s.me, time.Now()); why != "" {
+			s.log.Debug("job not started", "job", id, "why", why)
+			return nil, nil
+		}
+		sealed, err := s.awaitSeal(ctx, id, j.LastApproval())
+		if err != nil {
+			return nil, err
+		}
+		seen, fault, err := s.check(ctx, j, sealed)
+		if err != nil {
+			return nil, err
+		}
+		if fault != nil {
+			err = s.turnAway(ctx, j, *fault)
+			if conflicts(err) {
+				continue
+			}
+			return nil, err
+		}
+		a, err := s.start(ctx, j, seen, sealed)
+		if conflicts(err) {
+			continue
+		}
+		return a, err
+	}
+}
+
+// check looks once more whether exactly what was approved would run. The seal
+// is judged again under the trust file that the policy was read with.
+func (s *shift) check(ctx context.Context, j lifecycle.Job, sealed seal) (sight, *change, error) {
+	p, err := s.env.Standing.Policy(ctx)
+	if err != nil {
+		return sight{}, nil, err
+	}
+	if _, err := s.believe(sealed.stored); err != nil {
+		return sight{}, nil, fmt.Errorf("start job %s: the seal that covers its approval: %w", j.ID, err)
+	}
+	if fault := permitted(j, p.Assess(request(j, j.Resolution.Cwd, j.Resolution.Program.Path))); fault != nil {
+		return sight{}, fault, nil
+	}
+	seen, fault := look(j, p, s.cfg.search())
+	if fault != nil {
+		if s.me.actor == j.ResolvedBy {
+			*fault = gone(*fault)
+		}
+		return seen, fault, nil
+	}
+	return seen, differs(j.Resolution, &seen.resolved), nil
+}
+
+// turnAway says why the job does not start here.
+func (s *shift) turnAway(ctx context.Context, j lifecycle.Job, fault change) error {
+	payload := refuse(j, s.me, fault)
+	kind := events.Kind("job.declined")
+	if _, dead := payload.(*events.JobDeadLettered); dead {
+		kind = "job.dead_lettered"
+	}
+	if _, err := s.append(ctx, kind, j.ID, j.LastSeq, payload); err != nil {
+		return err
+	}
+	s.log.Warn("job not started", "job", j.ID, "code", fault.code, "reason", fault.reason)
+	return nil
+}
+
+// start claims the attempt. From before the claim until its end is stored, or
+// until it is known that the claim was not, the attempt is on disk.
+func (s *shift) start(ctx context.Context, j lifecycle.Job, seen sight, sealed seal) (*attempt, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	claimed := claim(j, seen.resolved.Policy, sealed.through, s.cfg.LeaseS)
+	a := &attempt{job: j, seen: seen, rec: record{
+		Job: j.ID, Pool: j.Pool, Attempt: claimed.Attempt, Session: s.me.session, Marker: rand.Text(),
+	}}
+	if err := s.journal.put(a.rec, true); err != nil {
+		return nil, err
+	}
+	s.hold(a)
+	seq, err := s.append(s.life, "job.started", j.ID, j.LastSeq, claimed)
+	if err != nil {
+		s.release(a)
+		if !errors.Is(err, bus.ErrOutage) && !errors.Is(err, bus.ErrClosed) { // it is known not to be stored
+			s.forget(a.rec)
+		}
+		return nil, err
+	}
+	counts, err := s.confirm(a, seq)
+	if err != nil || !counts {
+		s.release(a)
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case !counts:
+		s.forget(a.rec)
+		return nil, nil
+	}
+	return a, nil
+}
+
+// hold puts the attempt on the list of what runs.
+func (s *shift) hold(a *attempt) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running[a] = true
+}
+
+// release takes it off.
+func (s *shift) release(a *attempt) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.running, a)
+	close(s.fewer)
+	s.fewer = make(chan struct{})
+}
+
+// confirm folds the worker's own claim as the stream has stored it: only the
+// stream's time says whether the approval was still good. It returns false for
+// a claim that the fold refuses, and an error only when the worker stops.
+func (s *shift) confirm(a *attempt, started uint64) (counts bool, err error) {
+	for {
+		page, err := s.env.Bus.Read(s.life, started, events.Filter("job", a.job.ID), 1)
+		if err == nil && len(page) > 0 && page[0].Seq == started {
+			return s.counts(a, started, page[0]), nil
+		}
+		// A replica of the stream may lag behind the acknowledgement.
+		if sleep(s.life, againAfter/10) != nil {
+			return false, fmt.Errorf("read the start of job %s: %w", a.job.ID, errors.Join(err, context.Cause(s.life)))
+		}
+	}
+}
+
+// counts applies the stored claim to the job that it was made for.
+func (s *shift) counts(a *attempt, started uint64, st events.Stored) bool {
+	j, finding := jobs.Apply(a.job, s.env.Standing.Book(), st)
+	held := holds(j, s.me.actor, s.me.session, a.rec.Attempt)
+	if held == nil || held.StartedSeq != started || j.Status != lifecycle.Running {
+		s.log.Warn("the claim of a job does not count; nothing was executed", "job", a.job.ID, "finding", finding)
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a.job, a.started = j, started
+	return true
+}
+
+func (s *shift) forget(r record) {
+	if err := s.journal.drop(r); err != nil {
+		s.log.Warn("an attempt's file could not be removed; the next start looks at it again", "error", err)
+	}
+}
+
+// perform executes a claimed attempt and publishes its end.
+func (s *shift) perform(a *attempt) {
+	rec := newRecorder(s.journal.spool(a.rec), s.cfg.MaxOutputBytes, time.Now())
+	var publishing sync.WaitGroup
+	publishing.Go(func() {
+		rec.publish(s.life, s.log, func(ctx context.Context, c chunk) error { return s.putOutput(ctx, a.rec, c) })
+	})
+	result := s.execute(a, rec)
+	var fault error
+	if result.finished.Stdout, result.finished.Stderr, fault = rec.close(); fault != nil {
+		s.log.Error("output of a job was cut because it could not be spooled", "job", a.job.ID, "error", fault)
+	}
+	a.rec.Finished, a.rec.Cancelled = result.payload(a.started, s.me.actor)
+	if err := s.journal.put(a.rec, !s.env.Bus.Connected()); err != nil {
+		s.log.Error("the result of a job is in memory only until the bus has it", "job", a.job.ID, "error", err)
+	}
+	s.release(a)
+	publishing.Wait()
+	if !rec.empty() {
+		if err := rec.rest(); err != nil {
+			s.log.Error("output of a job is lost", "job", a.job.ID, "error", err)
+		}
+		return // the worker stops; its next start publishes the rest
+	}
+	rec.discard()
+	s.finish(s.life, a.rec, a.job.LastSeq)
+}
+
+// execute runs the program to its end.
+func (s *shift) execute(a *attempt, rec *recorder) result {
+	p, err := s.crew.Start(s.life, s.spec(a, rec))
+	if err != nil {
+		return notStarted(err)
+	}
+	a.runs(p)
+	outcome, err := p.Wait()
+	a.mu.Lock()
+	ending := a.ending
+	a.mu.Unlock()
+	return ended(outcome, err, ending, a.rec.Attempt, a.job.AttemptsAllowed(), time.Now())
+}
+
+// spec is the attempt for package proc.
+func (s *shift) spec(a *attempt, rec *recorder) proc.Spec {
+	p, r := a.job.Proposal, a.job.Resolution
+	spec := proc.Spec{
+		Argv: p.Argv, Path: r.Program.Path, Found: a.seen.found, ExpectSHA256: r.Program.SHA256,
+		Dir: r.Cwd, Env: s.environment(p.Env), Stdout: rec.stdout(), Stderr: rec.stderr(),
+		TimeLimit: time.Duration(min(p.TimeoutS, s.cfg.MaxTimeoutS)) * time.Second,
+		Grace:     time.Duration(s.cfg.GraceS) * time.Second,
+		Marker:    a.rec.Marker, Umask: s.cfg.Umask,
+	}
+	for _, f := range r.Files {
+		spec.Files = append(spec.Files, proc.FileDigest{Path: f.Path, SHA256: f.SHA256})
+	}
+	if s.cfg.Hide {
+		spec.Hide = []string{s.env.Layout.Dir}
+	}
+	return spec
+}
+
+// putOutput stores one chunk, however long the bus is away. Only the end of
+// ctx is an error; a chunk that the bus refuses for good is given up.
+func (s *shift) putOutput(ctx context.Context, r record, c chunk) error {
+	subject := bus.OutputSubject(r.Pool, r.Job, r.Attempt, c.n, s.me.actor)
+	for pause := againAfter / 10; ; pause = min(2*pause, againAfter) {
+		err := s.env.Bus.PutOutput(ctx, subject, c.stream, c.atMS, c.data)
+		var denied *bus.Denied
+		var refused *bus.Refused
+		switch {
+		case err == nil:
+			return nil
+		case errors.As(err, &denied), errors.As(err, &refused):
+			s.log.Error("the bus refuses output of a job; the chunk is lost", "job", r.Job, "chunk", c.n, "error", err)
+			return nil
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		}
+		if err := sleep(ctx, pause); err != nil {
+			return err
+		}
+	}
+}
+
+// sleep waits, or says why ctx ended.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,96 @@
+package worker
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/banksman/banksman/events"
+	"github.com/banksman/banksman/services/internal/proc"
+)
+
+// Config is the worker's table of the configuration.
+type Config struct {
+	Actor          string   `toml:"actor" doc:"Actor token in the trust file. Workers that share it are replicas; their sessions tell them apart."`
+	Pool           string   `toml:"pool" doc:"Pool whose jobs it resolves and runs."`
+	Slots          int      `toml:"slots" doc:"How many jobs run at once, 1 to 256."`
+	Path           []string `toml:"path" doc:"Absolute folders in which programs are looked up, in this order. A job sees them as its PATH."`
+	EnvPass        []string `toml:"env_pass" doc:"Names of the worker's own environment variables that a job gets. Everything else is left out."`
+	GraceS         int      `toml:"grace_s" doc:"Seconds between asking a job's processes to end and killing them, 1 to 600."`
+	LeaseS         int      `toml:"lease_s" doc:"Seconds of silence after which other workers may say that this one's attempts have lapsed, 3 to 3600. Heartbeats go out three times in it."`
+	DrainS         int      `toml:"drain_s" doc:"Seconds that running jobs get to end by themselves when the worker stops, 0 to 86400. Then they are cancelled."`
+	MaxTimeoutS    int      `toml:"max_timeout_s" doc:"Longest run time of a job in seconds, whatever it asked for, 1 to 604800."`
+	MaxOutputBytes int64    `toml:"max_output_bytes" doc:"Bytes kept of each output stream, half from its head and half from its tail, 64 KiB to 1 GiB. Half of it may be held in memory for each stream of a running job."`
+	Hide           bool     `toml:"hide" doc:"Let jobs see an empty folder where banksman keeps its keys, sockets and state. Needs user namespaces; a worker that cannot have them refuses to start unless this is false."`
+	Umask          int      `toml:"umask" doc:"File mode mask of jobs, as a number; 18 is octal 022."`
+}
+
+// DefaultConfig is the worker of a new site.
+func DefaultConfig() Config {
+	return Config{
+		Actor: "worker",
+		Pool:  "default",
+		Slots: 4,
+		Path:  []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/go/bin"},
+		EnvPass: []string{
+			"HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "SHELL", "TMPDIR", "TZ", "USER",
+		},
+		GraceS: 5, LeaseS: 15, DrainS: 30, MaxTimeoutS: 86400,
+		MaxOutputBytes: 8 << 20,
+		Hide:           proc.Namespaces() == nil,
+		Umask:          proc.DefaultUmask,
+	}
+}
+
+// Validate checks the section.
+func (c *Config) Validate() error {
+	if err := events.CheckName("actor", c.Actor); err != nil {
+		return err
+	}
+	if err := events.CheckName("pool", c.Pool); err != nil {
+		return err
+	}
+	for _, r := range []struct {
+		key         string
+		value       int64
+		least, most int64
+	}{
+		{"slots", int64(c.Slots), 1, 256},
+		{"grace_s", int64(c.GraceS), 1, 600},
+		{"lease_s", int64(c.LeaseS), 3, 3600},
+		{"drain_s", int64(c.DrainS), 0, 86400},
+		{"max_timeout_s", int64(c.MaxTimeoutS), 1, 604800},
+		{"max_output_bytes", c.MaxOutputBytes, 64 << 10, 1 << 30},
+		{"umask", int64(c.Umask), 1, 0o777},
+	} {
+		if r.value < r.least || r.value > r.most {
+			return fmt.Errorf("%s = %d: must be %d to %d", r.key, r.value, r.least, r.most)
+		}
+	}
+	return c.validateEnvironment()
+}
+
+func (c *Config) validateEnvironment() error {
+	if len(c.Path) == 0 {
+		return fmt.Errorf("path: name at least one folder, such as %q", "/usr/bin")
+	}
+	for _, dir := range c.Path {
+		if !filepath.IsAbs(dir) || strings.ContainsAny(dir, ":\x00") {
+			return fmt.Errorf("path: %q is no absolute folder without a colon", dir)
+		}
+	}
+	for _, name := range c.EnvPass {
+		switch {
+		case name == "" || strings.ContainsAny(name, "=\x00"):
+			return fmt.Errorf("env_pass: %q is no name of a variable", name)
+		case name == "PATH":
+			return fmt.Errorf("env_pass: a job's PATH is the key path; leave PATH out")
+		case strings.HasPrefix(name, "BANKSMAN_"):
+			return fmt.Errorf("env_pass: %s belongs to banksman itself and is never passed to a job", name)
+		}
+	}
+	return nil
+}
+
+// search is the search path as one variable.
+func (c *Config) search() string { return strings.Join(c.Path, string(filepath.ListSeparator)) }

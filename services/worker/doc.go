@@ -1,0 +1,45 @@
+// Package worker is the role that runs what was decided, exactly as it was
+// decided, and says what became of it.
+//
+// # What it guarantees
+//
+//   - Nothing is executed unless the job's own history, folded here and now with
+//     verified signatures, says approved; the audit log is sealed through the
+//     last approval; the policy in force still permits it; what would run has the
+//     approved digests; and this worker's job.started was accepted by the fold.
+//     The sequence of job.started is the attempt's fence.
+//   - An attempt is on disk before its claim is published and leaves the disk
+//     after its end is stored. So a worker that died says at its next start what
+//     it can: the result, or that the attempt lapsed, after it has ended whatever
+//     of the attempt was still alive.
+//   - A result is never given up because the bus is away. It waits in the
+//     attempt's file, and output waits in memory and then in a file beside it; the
+//     child never waits for the bus.
+//   - A process runs at most Slots jobs, and one job at most once at a time,
+//     whichever way it learned of it.
+//   - A worker that sees a peer's session silent for longer than the lease, while
+//     it was itself connected the whole time, lets the peer's attempts lapse.
+//
+// # What it does not promise
+//
+// A start happens at most once for a claim; a job that is not marked retry-safe
+// is therefore run at most once for an attempt. Nobody can promise that a command
+// had its effect exactly once. A retry-safe attempt ends itself when its heartbeats
+// go unconfirmed, yet a host that was paused as a whole may overlap with its
+// successor until it wakes; the log shows it and the late result is marked.
+//
+// # Who owns what
+//
+// The stream owns the job. The worker owns the process tree (through package
+// proc), the attempt files below state/worker/<actor>, and its session's
+// heartbeats. decide.go is pure: it is given a job and what was found, and returns
+// what to say; everything else only fetches and carries out.
+//
+// # What can go wrong
+//
+// The bus may be away for hours: nothing new starts, what runs goes on, results
+// wait. The seal may not come: the board says since when. Output beyond
+// max_output_bytes of a stream loses its middle, and the result says how much. A
+// program may change between the last check and its execution: then it is not
+// executed and the attempt has failed with status 126.
+package worker

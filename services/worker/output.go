@@ -1,0 +1,262 @@
+package worker
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"hash"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/banksman/banksman/events"
+)
+
+// batchFor is how long bytes wait for company before they become a chunk.
+const batchFor = 100 * time.Millisecond
+
+// recorder takes what an attempt writes. Its memory is bounded, its writers
+// never wait for the bus, and what is kept of each stream is its head and its
+// tail.
+type recorder struct {
+	began time.Time
+	wake  chan struct{} // one token: there may be something to publish
+
+	mu     sync.Mutex // guards the rest
+	queue  *spool
+	n      int // chunks so far, over both streams
+	tapes  [len(streamNames)]*tape
+	closed bool
+	fault  error // the first chunk that could not be kept
+}
+
+// newRecorder keeps up to limit bytes of each stream and spools to path.
+func newRecorder(path string, limit int64, began time.Time) *recorder {
+	r := &recorder{began: began, wake: make(chan struct{}, 1), queue: &spool{path: path}}
+	for i, name := range streamNames {
+		r.tapes[i] = &tape{rec: r, name: name, head: limit / 2, tail: ring{limit: int(limit - limit/2)}, sum: sha256.New()}
+	}
+	return r
+}
+
+func (r *recorder) stdout() *tape { return r.tapes[0] }
+func (r *recorder) stderr() *tape { return r.tapes[1] }
+
+// tape is one stream.
+type tape struct {
+	rec   *recorder
+	name  string
+	head  int64 // bytes that may still go to the head
+	batch []byte
+	due   time.Time // when the batch becomes a chunk
+	atMS  int64     // of the batch's first byte
+	tail  ring
+
+	bytes  int64
+	stored int64
+	chunks int
+	cut    int64
+	sum    hash.Hash
+}
+
+// Write never fails and never waits for the bus.
+func (t *tape) Write(p []byte) (int, error) {
+	t.rec.mu.Lock()
+	defer t.rec.mu.Unlock()
+	now := time.Now()
+	t.bytes += int64(len(p))
+	head := p[:min(int64(len(p)), t.head)]
+	t.head -= int64(len(head))
+	t.keep(head, now)
+	t.cut += t.tail.write(p[len(head):])
+	return len(p), nil
+}
+
+// keep adds bytes to the batch and cuts full chunks off it.
+func (t *tape) keep(p []byte, now time.Time) {
+	for len(p) > 0 {
+		if len(t.batch) == 0 {
+			t.due, t.atMS = now.Add(batchFor), now.Sub(t.rec.began).Milliseconds()
+			t.rec.rouse()
+		}
+		n := min(len(p), chunkBytes-len(t.batch))
+		t.batch = append(t.batch, p[:n]...)
+		p = p[n:]
+		if len(t.batch) == chunkBytes {
+			t.flush()
+		}
+	}
+}
+
+// flush makes a chunk of the batch.
+func (t *tape) flush() {
+	if len(t.batch) == 0 {
+		return
+	}
+	data := t.batch
+	t.batch = nil
+	c := chunk{n: t.rec.n + 1, stream: t.name, atMS: t.atMS, data: data}
+	if err := t.rec.queue.push(c); err != nil {
+		t.cut += int64(len(data))
+		if t.rec.fault == nil {
+			t.rec.fault = err
+		}
+		return
+	}
+	t.rec.n++
+	t.chunks++
+	t.stored += int64(len(data))
+	t.sum.Write(data)
+	t.rec.rouse()
+}
+
+func (r *recorder) rouse() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// close ends both streams. Nothing is written afterwards.
+func (r *recorder) close() (stdout, stderr events.Output, fault error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, t := range r.tapes {
+		now := time.Now()
+		for _, part := range t.tail.parts() {
+			t.keep(part, now)
+		}
+		t.flush()
+		t.tail = ring{}
+	}
+	r.closed = true
+	r.rouse()
+	return r.tapes[0].summary(), r.tapes[1].summary(), r.fault
+}
+
+func (t *tape) summary() events.Output {
+	return events.Output{
+		Bytes: t.bytes, StoredBytes: t.stored, SHA256: hex.EncodeToString(t.sum.Sum(nil)),
+		Chunks: t.chunks, CutBytes: t.cut,
+	}
+}
+
+// next returns the oldest chunk, or how long to wait for one at most; done
+// means that there will be none.
+func (r *recorder) next(now time.Time) (c chunk, ok bool, wait time.Duration, done bool, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c, ok, err = r.queue.front(); ok || err != nil {
+		return c, ok, 0, false, err
+	}
+	wait = time.Hour
+	for _, t := range r.tapes {
+		if t == nil || len(t.batch) == 0 {
+			continue
+		}
+		if left := t.due.Sub(now); left > 0 {
+			wait = min(wait, left)
+			continue
+		}
+		t.flush()
+		wait = 0
+	}
+	return chunk{}, false, wait, r.closed && wait == time.Hour, nil
+}
+
+// publish carries chunks to put, in order, until both streams have ended and
+// everything is delivered, or ctx ends. What is then left stays for keep.
+func (r *recorder) publish(ctx context.Context, log *slog.Logger, put func(context.Context, chunk) error) {
+	for {
+		c, ok, wait, done, err := r.next(time.Now())
+		switch {
+		case err != nil:
+			log.Error("output that had to wait on disk is lost", "error", err)
+			r.mu.Lock()
+			r.queue.skipRest()
+			r.mu.Unlock()
+		case ok:
+			if err := put(ctx, c); err != nil {
+				return
+			}
+			r.mu.Lock()
+			r.queue.advance(c)
+			r.mu.Unlock()
+		case done:
+			return
+		default:
+			timer := time.NewTimer(wait)
+			select {
+			case <-r.wake:
+			case <-timer.C:
+			case <-ctx.Done():
+			}
+			timer.Stop()
+			if ctx.Err() != nil {
+				return
+			}
+		}
+	}
+}
+
+// rest puts what could not be published on disk.
+func (r *recorder) rest() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.queue.keep()
+}
+
+// discard closes the spool; its file goes with the attempt's record.
+func (r *recorder) discard() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.queue.close()
+}
+
+// leftRecorder is the recorder of an attempt that ended in an earlier life.
+func leftRecorder(path string) (*recorder, error) {
+	q, err := reopenSpool(path)
+	if err != nil {
+		return nil, err
+	}
+	return &recorder{wake: make(chan struct{}, 1), queue: q, closed: true}, nil
+}
+
+// ring keeps the last limit bytes.
+type ring struct {
+	limit int
+	buf   []byte
+	start int // of the oldest byte, once the buffer is full
+}
+
+// write returns how many older bytes had to go.
+func (r *ring) write(p []byte) (cut int64) {
+	if len(p) >= r.limit {
+		cut = int64(len(r.buf) + len(p) - r.limit)
+		r.buf, r.start = append(r.buf[:0], p[len(p)-r.limit:]...), 0
+		return cut
+	}
+	if room := r.limit - len(r.buf); room > 0 {
+		n := min(room, len(p))
+		r.buf = append(r.buf, p[:n]...)
+		p = p[n:]
+	}
+	cut = int64(len(p))
+	for len(p) > 0 {
+		n := copy(r.buf[r.start:], p)
+		p = p[n:]
+		r.start = (r.start + n) % r.limit
+	}
+	return cut
+}
+
+// parts returns the bytes, oldest first, in two pieces.
+func (r *ring) parts() [2][]byte { return [2][]byte{r.buf[r.start:], r.buf[:r.start]} }
+
+// empty says whether everything was delivered.
+func (r *recorder) empty() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, ok, err := r.queue.front()
+	return !ok && err == nil
+}

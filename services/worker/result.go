@@ -1,0 +1,68 @@
+package worker
+
+import (
+	"errors"
+	"time"
+
+	"github.com/banksman/banksman/events"
+	"github.com/banksman/banksman/services/internal/proc"
+)
+
+// result is how an attempt ended.
+type result struct {
+	finished events.JobFinished
+	stopped  bool // the worker itself called it off
+}
+
+// payload is what to publish: a cancellation when the worker itself called the
+// attempt off, the result otherwise.
+func (r result) payload(started uint64, actor string) (*events.JobFinished, *events.JobCancelled) {
+	if r.stopped {
+		return nil, &events.JobCancelled{Started: started, By: actor, Reason: reasonStopped}
+	}
+	f := r.finished
+	f.Started = started
+	return &f, nil
+}
+
+// notStarted is the result of a program that was not executed: 127 where
+// something is missing and 126 otherwise, as shells say it. It is never tried
+// again, since what is on disk is not what was approved.
+func notStarted(err error) result {
+	code := 126
+	for _, missing := range []string{proc.CodeNoProgram, proc.CodeNoInterpreter, proc.CodeNoDir} {
+		if errors.Is(err, &proc.StartError{Code: missing}) {
+			code = 127
+		}
+	}
+	return result{finished: events.JobFinished{Outcome: "failed", ExitCode: code, Error: err.Error()}}
+}
+
+// ended is the result of a program that ran. Ending is why this worker ended
+// it, if it did.
+func ended(o proc.Outcome, waitErr error, ending string, attempt, allowed int, now time.Time) result {
+	f := events.JobFinished{
+		ExitCode: o.ExitCode, Signal: o.Signal,
+		DurationMS: o.Wall.Milliseconds(), UserMS: o.User.Milliseconds(), SystemMS: o.System.Milliseconds(),
+		MaxRSSBytes: o.MaxRSSBytes, Means: o.Means, Survivors: len(o.Survivors),
+	}
+	if waitErr != nil {
+		f.Error = waitErr.Error()
+	}
+	switch {
+	case o.Cancelled && ending != reasonFenced:
+		return result{finished: f, stopped: true}
+	case o.Cancelled:
+		f.Outcome, f.Error = "failed", ending
+	case o.TimedOut:
+		f.Outcome = "timed_out"
+	case o.ExitCode == 0 && o.Signal == "" && !errors.Is(waitErr, proc.ErrStewardLost):
+		f.Outcome = "succeeded"
+	default:
+		f.Outcome = "failed"
+	}
+	if f.Outcome != "succeeded" && attempt < allowed {
+		f.RetryAtMS = now.Add(retryPause(attempt)).UnixMilli()
+	}
+	return result{finished: f}
+}

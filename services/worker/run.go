@@ -1,0 +1,246 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/banksman/banksman/events"
+	"github.com/banksman/banksman/services/host"
+	"github.com/banksman/banksman/services/internal/proc"
+)
+
+// Reasons for which a worker ends what it runs.
+const (
+	reasonStopped = "worker stopped"
+	reasonFenced  = "the worker could not confirm its heartbeats, so another one may run the job again"
+)
+
+// resolvers is how many proposals are looked up at once.
+const resolvers = 4
+
+// settleFor is how long a stopping worker tries to store results; afterwards
+// they wait on disk for its next start.
+const settleFor = 5 * time.Second
+
+// shift is one run of the worker, from connecting to the last job's end.
+type shift struct {
+	cfg     Config
+	env     *host.Env
+	me      identity
+	log     *slog.Logger
+	journal journal
+	crew    *proc.Crew
+	seals   *sealWatch
+	peers   *peers
+	slots   chan struct{} // a token for each job in hand
+	work    sync.WaitGroup
+
+	taking  context.Context // the run's own; nothing new is taken after its end
+	life    context.Context // outlives it by the drain
+	endLife context.CancelCauseFunc
+
+	mu      sync.Mutex // guards the rest
+	busy    map[string]bool
+	running map[*attempt]bool
+	fewer   chan struct{} // closed and replaced when an attempt leaves running
+	waiting map[string]wait
+	away    time.Time // since when the bus is away, zero while it is there
+}
+
+func newShift(cfg Config, env *host.Env, j journal) *shift {
+	s := &shift{
+		cfg: cfg, env: env, log: env.Log, journal: j, crew: &proc.Crew{},
+		me:    identity{actor: env.Actor, session: env.Append.Session(), pool: cfg.Pool},
+		seals: newSealWatch(), peers: newPeers(), slots: make(chan struct{}, cfg.Slots),
+		busy: map[string]bool{}, running: map[*attempt]bool{}, fewer: make(chan struct{}), waiting: map[string]wait{},
+	}
+	return s
+}
+
+// run is the shift.
+func (s *shift) run(ctx context.Context) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	s.taking = ctx
+	s.life, s.endLife = context.WithCancelCause(context.WithoutCancel(ctx))
+	defer s.endLife(nil)
+	defer s.crew.Close()
+
+	left := s.sweep()
+	unlisten, err := s.listen(ctx)
+	if err != nil {
+		return unlessEnded(ctx, err)
+	}
+	defer unlisten()
+	started, err := s.env.Append.Append(ctx, s.subject("worker.started", s.me.session), 0, &events.WorkerStarted{
+		Slots: s.cfg.Slots, Version: s.env.Version, UnsafeSharedUser: !s.cfg.Hide,
+	})
+	if err != nil {
+		return unlessEnded(ctx, err)
+	}
+	s.tell()
+	err = s.labour(ctx, stop, left)
+	s.leave(started)
+	return err
+}
+
+// labour runs every loop and returns after the last one.
+func (s *shift) labour(ctx context.Context, stop context.CancelCauseFunc, left []record) error {
+	var loops, beats sync.WaitGroup
+	var once sync.Once
+	var first error
+	fail := func(err error) {
+		if err != nil {
+			once.Do(func() { first = err })
+			stop(err)
+		}
+	}
+	beating, endBeats := context.WithCancel(s.life)
+	beats.Go(func() { s.beat(beating) })
+	loops.Go(func() { fail(s.env.Bus.Consume(ctx, "resolve-"+s.cfg.Pool, resolvers, s.onProposed)) })
+	loops.Go(func() { fail(s.env.Bus.Consume(ctx, "run-"+s.cfg.Pool, s.cfg.Slots, s.onApproved)) })
+	loops.Go(func() { s.askReady(ctx) })
+	loops.Go(func() { s.watchPeers(ctx) })
+	loops.Go(func() { s.clear(ctx, left) })
+	drained := make(chan struct{})
+	var drain sync.WaitGroup
+	drain.Go(func() { s.drain(ctx, drained) })
+	loops.Wait()
+	s.work.Wait()
+	close(drained)
+	drain.Wait()
+	endBeats()
+	beats.Wait()
+	return first
+}
+
+// drain bounds what happens after ctx ended: jobs may end by themselves, then
+// they are ended, then their results may still be stored.
+func (s *shift) drain(ctx context.Context, drained <-chan struct{}) {
+	select {
+	case <-ctx.Done():
+	case <-drained:
+		return
+	}
+	s.env.Report(false, "stopping; waits for running jobs")
+	if !s.quiet(time.Duration(s.cfg.DrainS)*time.Second, drained) {
+		s.cancelAll(reasonStopped, func(*attempt) bool { return true })
+		s.quiet(time.Duration(s.cfg.GraceS)*time.Second+settleFor, drained)
+	}
+	select {
+	case <-drained:
+	case <-time.After(settleFor):
+	}
+	s.endLife(errors.New(reasonStopped))
+}
+
+// quiet waits until no process of a job is left, at most for a while.
+func (s *shift) quiet(limit time.Duration, drained <-chan struct{}) bool {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	for {
+		s.mu.Lock()
+		n, fewer := len(s.running), s.fewer
+		s.mu.Unlock()
+		if n == 0 {
+			return true
+		}
+		select {
+		case <-fewer:
+		case <-drained:
+			return true
+		case <-timer.C:
+			return false
+		}
+	}
+}
+
+// leave says farewell; a bus that is away misses it.
+func (s *shift) leave(started uint64) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.life), settleFor)
+	defer cancel()
+	_, err := s.env.Append.Append(ctx, s.subject("worker.stopped", s.me.session), started, &events.WorkerStopped{Reason: "signal"})
+	if err != nil {
+		s.log.Warn("the worker's leave could not be stored", "error", err)
+	}
+}
+
+// listen subscribes to seals, heartbeats and the state of the connection.
+func (s *shift) listen(ctx context.Context) (stop func(), err error) {
+	var stops []func()
+	stop = func() {
+		for _, f := range stops {
+			f()
+		}
+	}
+	if err := s.env.Standing.Refresh(ctx); err != nil {
+		return nil, err
+	}
+	unsubscribe, err := s.env.Bus.Live(ctx, sealSubjects, func(st events.Stored) { s.offerSeal(ctx, st) })
+	if err != nil {
+		return nil, err
+	}
+	stops = append(stops, unsubscribe)
+	unsubscribe, err = s.env.Bus.Heartbeats(ctx, s.cfg.Pool+".>", s.peers.heard)
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	stops = append(stops, unsubscribe, s.env.Bus.Notify(s.onConnection))
+	s.onConnection(s.env.Bus.Connected())
+	return stop, s.readSeal(ctx)
+}
+
+// onConnection keeps what depends on an unbroken connection.
+func (s *shift) onConnection(connected bool) {
+	s.mu.Lock()
+	s.away = time.Time{}
+	if !connected {
+		s.away = time.Now()
+	}
+	s.mu.Unlock()
+	s.peers.connection(connected)
+	s.tell()
+}
+
+// subject is where this worker says something.
+func (s *shift) subject(kind events.Kind, id string) events.Subject {
+	return events.For(kind, s.cfg.Pool, id, s.me.actor)
+}
+
+// append says something about a job at the position that was folded.
+func (s *shift) append(ctx context.Context, kind events.Kind, job string, expect uint64, payload any) (uint64, error) {
+	return s.env.Append.Append(ctx, s.subject(kind, job), expect, payload)
+}
+
+// unlessEnded drops an error that only says that the run is over.
+func unlessEnded(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// environment is what a job gets: nothing but what the configuration passes,
+// its own variables and the search path.
+func (s *shift) environment(own map[string]string) []string {
+	env := map[string]string{}
+	for _, name := range s.cfg.EnvPass {
+		if value, ok := os.LookupEnv(name); ok {
+			env[name] = value
+		}
+	}
+	env["PATH"] = s.cfg.search()
+	for name, value := range own {
+		env[name] = value
+	}
+	out := make([]string, 0, len(env))
+	for name, value := range env {
+		out = append(out, name+"="+value)
+	}
+	return out
+}

@@ -1,0 +1,176 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/banksman/banksman/events"
+)
+
+// sealSubjects are all seals of the audit log; whether one may be believed is
+// the trust file's matter.
+const sealSubjects = events.PrefixStored + ".audit.*.epoch-1.sealed.*"
+
+// seal is one believable head of the audit log.
+type seal struct {
+	seq      uint64
+	through  uint64
+	dispatch string
+	stored   events.Stored
+}
+
+// sealWatch holds the newest seal.
+type sealWatch struct {
+	mu      sync.Mutex
+	newest  seal
+	changed chan struct{} // closed and replaced with every newer seal
+}
+
+func newSealWatch() *sealWatch { return &sealWatch{changed: make(chan struct{})} }
+
+// offer takes a seal if it is newer.
+func (w *sealWatch) offer(n seal) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if n.seq <= w.newest.seq {
+		return
+	}
+	w.newest = n
+	close(w.changed)
+	w.changed = make(chan struct{})
+}
+
+func (w *sealWatch) get() (seal, <-chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.newest, w.changed
+}
+
+// covers says whether jobs approved up to a sequence may start; otherwise why
+// not.
+func (n seal) covers(through uint64) (why string) {
+	switch {
+	case n.through < through:
+		return "waiting for seal"
+	case n.dispatch != "open":
+		return "dispatch closed by the auditor"
+	}
+	return ""
+}
+
+// believe reads a stored seal.
+func (s *shift) believe(st events.Stored) (seal, error) {
+	e, err := s.env.Standing.Book().Open(st)
+	if err != nil {
+		return seal{}, err
+	}
+	p, ok := e.Payload.(*events.AuditSealed)
+	if !ok || p.ThroughSeq >= e.Seq {
+		return seal{}, fmt.Errorf("event %d is no seal of what was stored before it", e.Seq)
+	}
+	return seal{seq: e.Seq, through: p.ThroughSeq, dispatch: p.Dispatch, stored: st}, nil
+}
+
+// offerSeal judges a seal and takes it. A seal that cannot be believed may be
+// signed under a trust file that this worker has not read yet.
+func (s *shift) offerSeal(ctx context.Context, st events.Stored) {
+	n, err := s.believe(st)
+	if err != nil {
+		if s.env.Standing.Refresh(ctx) == nil {
+			n, err = s.believe(st)
+		}
+	}
+	if err != nil {
+		s.log.Warn("a seal of the audit log is not believed", "seq", st.Seq, "error", err)
+		return
+	}
+	s.seals.offer(n)
+}
+
+// readSeal asks the stream for the newest seal; live copies may be lost.
+func (s *shift) readSeal(ctx context.Context) error {
+	st, found, err := s.env.Bus.Last(ctx, sealSubjects)
+	if err != nil {
+		return fmt.Errorf("read the newest seal: %w", err)
+	}
+	if newest, _ := s.seals.get(); found && st.Seq > newest.seq {
+		s.offerSeal(ctx, st)
+	}
+	return nil
+}
+
+// awaitSeal waits until the audit log covers a sequence and dispatch is open.
+func (s *shift) awaitSeal(ctx context.Context, job string, through uint64) (seal, error) {
+	began := time.Now()
+	defer s.done(job)
+	again := time.NewTimer(time.Second)
+	defer again.Stop()
+	for {
+		n, changed := s.seals.get()
+		why := n.covers(through)
+		if why == "" {
+			return n, nil
+		}
+		select {
+		case <-ctx.Done():
+			return seal{}, context.Cause(ctx)
+		case <-changed:
+		case <-again.C:
+			s.waits(job, why, began)
+			if err := s.readSeal(ctx); err != nil {
+				return seal{}, err
+			}
+			again.Reset(time.Second)
+		}
+	}
+}
+
+// wait is what a job waits for and since when.
+type wait struct {
+	since time.Time
+	what  string
+}
+
+// waits shows on the board what a job waits for.
+func (s *shift) waits(job, what string, since time.Time) {
+	s.mu.Lock()
+	s.waiting[job] = wait{since, what}
+	s.mu.Unlock()
+	s.tell()
+}
+
+// done takes a job's line off the board.
+func (s *shift) done(job string) {
+	s.mu.Lock()
+	_, was := s.waiting[job]
+	delete(s.waiting, job)
+	s.mu.Unlock()
+	if was {
+		s.tell()
+	}
+}
+
+// tell writes the board: the bus that is away, or what has waited longest.
+func (s *shift) tell() {
+	s.mu.Lock()
+	away, longest := s.away, wait{}
+	for _, w := range s.waiting {
+		if longest.since.IsZero() || w.since.Before(longest.since) {
+			longest = w
+		}
+	}
+	n := len(s.waiting)
+	s.mu.Unlock()
+	switch {
+	case !away.IsZero():
+		s.env.Report(false, "the bus is away since "+stamp(away)+"; running jobs go on, results wait")
+	case n > 0:
+		s.env.Report(true, fmt.Sprintf("%s since %s (%d jobs)", longest.what, stamp(longest.since), n))
+	default:
+		s.env.Report(true, "")
+	}
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -1,0 +1,171 @@
+package worker
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+)
+
+const (
+	chunkBytes    = 64 << 10
+	spoolInMemory = 16 // chunks
+)
+
+// chunk is one piece of an output stream on its way to the bus.
+type chunk struct {
+	n      int // counts over both streams, from 1
+	stream string
+	atMS   int64
+	data   []byte
+}
+
+// spool is a first-in-first-out queue of chunks that never waits: a few stay
+// in memory, the rest goes to a file. Its owner serialises the calls.
+type spool struct {
+	path   string
+	memory []chunk
+	file   *os.File
+	read   int64 // offset of the first chunk in the file
+	end    int64 // offset behind the last one
+}
+
+// frame precedes a chunk's bytes in the file.
+type frame struct {
+	N      uint32
+	Stream uint32 // index into streamNames
+	AtMS   int64
+	Bytes  uint32
+}
+
+var frameBytes = int64(binary.Size(frame{}))
+
+// streamNames are the streams of a job by index.
+var streamNames = [...]string{"stdout", "stderr"}
+
+// push appends a chunk.
+func (s *spool) push(c chunk) error {
+	if s.read == s.end && len(s.memory) < spoolInMemory {
+		s.memory = append(s.memory, c)
+		return nil
+	}
+	return s.write(c)
+}
+
+func (s *spool) write(c chunk) error {
+	if s.file == nil {
+		f, err := os.OpenFile(s.path, os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
+		if err != nil {
+			return fmt.Errorf("spool output: %w", err)
+		}
+		s.file = f
+	}
+	h := frame{N: uint32(c.n), AtMS: c.atMS, Bytes: uint32(len(c.data))}
+	if c.stream == streamNames[1] {
+		h.Stream = 1
+	}
+	b, err := binary.Append(nil, binary.LittleEndian, h)
+	if err == nil {
+		_, err = s.file.WriteAt(append(b, c.data...), s.end)
+	}
+	if err != nil {
+		return fmt.Errorf("spool output: %w", err)
+	}
+	s.end += frameBytes + int64(len(c.data))
+	return nil
+}
+
+// front returns the oldest chunk without taking it.
+func (s *spool) front() (chunk, bool, error) {
+	if len(s.memory) > 0 {
+		return s.memory[0], true, nil
+	}
+	if s.read == s.end {
+		return chunk{}, false, nil
+	}
+	c, err := readChunk(io.NewSectionReader(s.file, s.read, s.end-s.read))
+	return c, err == nil, err
+}
+
+func readChunk(r io.Reader) (chunk, error) {
+	var h frame
+	if err := binary.Read(r, binary.LittleEndian, &h); err != nil {
+		return chunk{}, err
+	}
+	if h.Bytes > chunkBytes || int(h.Stream) >= len(streamNames) {
+		return chunk{}, errors.New("spool of output: a frame is damaged")
+	}
+	c := chunk{n: int(h.N), stream: streamNames[h.Stream], atMS: h.AtMS, data: make([]byte, h.Bytes)}
+	if _, err := io.ReadFull(r, c.data); err != nil {
+		return chunk{}, fmt.Errorf("spool of output: %w", err)
+	}
+	return c, nil
+}
+
+// advance takes the oldest chunk away, which front has returned.
+func (s *spool) advance(c chunk) {
+	if len(s.memory) > 0 {
+		s.memory = s.memory[1:]
+		return
+	}
+	s.read += frameBytes + int64(len(c.data))
+	if s.read == s.end {
+		s.read, s.end = 0, 0
+	}
+}
+
+// skipRest gives up what the file still holds, after front could not read it.
+func (s *spool) skipRest() { s.read, s.end = 0, 0 }
+
+// keep writes everything that is left to the file and closes it, so that the
+// next life of the worker can publish it.
+func (s *spool) keep() error {
+	rest := spool{path: s.path + ".new"}
+	for {
+		c, ok, err := s.front()
+		if err != nil || !ok {
+			break
+		}
+		s.advance(c)
+		if err := rest.write(c); err != nil {
+			return err
+		}
+	}
+	s.close()
+	if rest.file == nil {
+		return nil
+	}
+	rest.close()
+	if err := os.Rename(rest.path, s.path); err != nil {
+		return fmt.Errorf("spool output: %w", err)
+	}
+	return nil
+}
+
+func (s *spool) close() {
+	if s.file != nil {
+		s.file.Close()
+		s.file = nil
+	}
+}
+
+// reopenSpool opens what an earlier life has left. A torn last chunk ends it.
+func reopenSpool(path string) (*spool, error) {
+	f, err := os.OpenFile(path, os.O_RDWR, 0o600)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &spool{path: path}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open spooled output: %w", err)
+	}
+	s := &spool{path: path, file: f}
+	for {
+		c, err := readChunk(io.NewSectionReader(f, s.end, chunkBytes+frameBytes))
+		if err != nil {
+			return s, nil
+		}
+		s.end += frameBytes + int64(len(c.data))
+	}
+}
