@@ -24,10 +24,11 @@ type Status struct {
 type board struct {
 	mu    sync.Mutex
 	roles []RoleStatus // in the order of starting
+	ready func()       // called once, when all are ready; then nil
 }
 
-func newBoard(names []string) *board {
-	b := &board{}
+func newBoard(names []string, ready func()) *board {
+	b := &board{ready: ready}
 	for _, n := range names {
 		b.roles = append(b.roles, RoleStatus{Role: n, Since: time.Now().UTC(), Reason: "starting"})
 	}
@@ -44,6 +45,10 @@ func (b *board) set(role string, ready bool, reason string) {
 	}
 	if r := &b.roles[i]; r.Ready != ready || r.Reason != reason {
 		*r = RoleStatus{Role: role, Ready: ready, Since: time.Now().UTC(), Reason: reason}
+	}
+	if b.ready != nil && !slices.ContainsFunc(b.roles, func(r RoleStatus) bool { return !r.Ready }) {
+		b.ready()
+		b.ready = nil
 	}
 }
 

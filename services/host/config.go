@@ -1,10 +1,13 @@
 package host
 
 import (
+	"errors"
 	"fmt"
 	"net"
 
 	"github.com/banksman/banksman/events"
+	"github.com/banksman/banksman/services/internal/config"
+	"github.com/banksman/banksman/services/internal/site"
 )
 
 // SiteConfig is what every role of a site must agree on.
@@ -56,4 +59,11 @@ func (c *BusConfig) Validate() error {
 		return fmt.Errorf("max_bytes must be at least 64 MiB and output_max_bytes at least 16 MiB")
 	}
 	return nil
+}
+
+// ErrNoSite is a folder without a site.
+var ErrNoSite = errors.New("make one with 'banksman init' or 'banksman up'")
+
+func loadSection(l site.Layout, name string, into any) error {
+	return config.Load(l.Config(), config.Section{Name: name, Into: into})
 }

@@ -1,0 +1,196 @@
+package approver
+
+import (
+	"context"
+	"encoding/json/v2"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/banksman/banksman/events"
+	"github.com/banksman/banksman/events/lifecycle"
+	"github.com/banksman/banksman/services/host"
+	"github.com/banksman/banksman/services/internal/bus"
+	"github.com/banksman/banksman/services/internal/config"
+	"github.com/banksman/banksman/services/internal/jobs"
+	"github.com/banksman/banksman/services/internal/policy"
+	"github.com/banksman/banksman/services/internal/query"
+)
+
+// Role is the approver.
+type Role struct{ config Config }
+
+// New makes the role with its defaults.
+func New() *Role { return &Role{config: DefaultConfig()} }
+
+// Name is "approver".
+func (r *Role) Name() string { return "approver" }
+
+// Power is the gate's.
+func (r *Role) Power() events.Role { return events.RoleGate }
+
+// Section is [gate].
+func (r *Role) Section() config.Section { return config.Section{Name: "gate", Into: &r.config} }
+
+// Actor is the token that the gate signs as.
+func (r *Role) Actor() string { return r.config.ActorName }
+
+// durable is the consumer that remembers what the gate has seen.
+const durable = "gate"
+
+// Run decides until the context ends.
+func (r *Role) Run(ctx context.Context, env *host.Env) error {
+	g := &gate{config: &r.config, env: env}
+	if _, err := env.Standing.Policy(ctx); err != nil {
+		env.Report(false, err.Error())
+	} else {
+		env.Report(true, "")
+	}
+	stop, err := env.Bus.Serve(ctx, "banksman-gate", env.Version, "Assesses proposals without storing them", map[string]bus.Endpoint{
+		query.Assess: g.assess,
+	})
+	if err != nil {
+		return fmt.Errorf("serve assessments: %w", err)
+	}
+	defer stop()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	wg.Go(func() { g.expireLoop(ctx) })
+	return env.Bus.Consume(ctx, durable, inFlight, g.handle)
+}
+
+// inFlight is how many deliveries are worked on at once. Appends go one at a
+// time; more than one hides the round trips of reading.
+const inFlight = 8
+
+// gate decides deliveries.
+type gate struct {
+	config *Config
+	env    *host.Env
+}
+
+// retryAfter is when a delivery comes again that could not be decided because
+// something was away.
+const retryAfter = time.Second
+
+// handle decides about the job of one delivery.
+func (g *gate) handle(ctx context.Context, d *bus.Delivery) {
+	s, err := events.ParseSubject(d.Stored.Subject)
+	if err != nil {
+		g.ack(ctx, d)
+		return
+	}
+	again, err := g.decideJob(ctx, s.ID)
+	switch {
+	case err != nil && ctx.Err() == nil:
+		g.env.Log.Error("job not decided", slog.String("job", s.ID), slog.Any("error", err))
+		g.env.Report(false, err.Error())
+		d.Nak(retryAfter)
+	case err != nil:
+		d.Nak(0)
+	case again > 0:
+		d.Nak(again)
+	default:
+		g.env.Report(true, "")
+		g.ack(ctx, d)
+	}
+}
+
+func (g *gate) ack(ctx context.Context, d *bus.Delivery) {
+	if err := d.Ack(ctx); err != nil && ctx.Err() == nil {
+		g.env.Log.Warn("delivery not acknowledged; it will come again", slog.Any("error", err))
+	}
+}
+
+// decideJob appends what is due for a job. A conflict means that somebody was
+// faster: the job is read again.
+func (g *gate) decideJob(ctx context.Context, id string) (again time.Duration, err error) {
+	for {
+		j, err := g.env.Standing.Job(ctx, id)
+		if errors.Is(err, jobs.ErrUnknown) {
+			return 0, nil
+		}
+		if err != nil {
+			return 0, err
+		}
+		if j.Proposal == nil {
+			return 0, nil // nothing believable was proposed
+		}
+		p, err := g.env.Standing.Policy(ctx)
+		if err != nil {
+			return 0, err
+		}
+		v := decide(g.config, j, p, time.Now())
+		if v.payload == nil {
+			return v.again, nil
+		}
+		if err := g.append(ctx, j, v); !isConflict(err) {
+			return 0, err
+		}
+	}
+}
+
+func (g *gate) append(ctx context.Context, j lifecycle.Job, v verdict) error {
+	_, err := g.env.Append.Append(ctx, events.For(v.kind, j.Pool, j.ID, g.env.Actor), j.LastSeq, v.payload)
+	if err != nil && !isConflict(err) {
+		return fmt.Errorf("store %s for job %s: %w", v.kind, j.ID, err)
+	}
+	return err
+}
+
+func isConflict(err error) bool {
+	var c *bus.Conflict
+	return errors.As(err, &c)
+}
+
+// expireLoop closes what ran out.
+func (g *gate) expireLoop(ctx context.Context) {
+	tick := time.NewTicker(g.config.expireEvery())
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if err := g.expireDue(ctx); err != nil && ctx.Err() == nil {
+				g.env.Log.Warn("expired jobs not closed; the next round tries again", slog.Any("error", err))
+			}
+		}
+	}
+}
+
+func (g *gate) expireDue(ctx context.Context) error {
+	open := []lifecycle.Status{lifecycle.Proposed, lifecycle.Pending, lifecycle.Approved, lifecycle.RetryWait}
+	return query.Each(ctx, g.env.Bus, query.List{Status: open}, func(id string) error {
+		j, err := g.env.Standing.Job(ctx, id)
+		if err != nil {
+			return err
+		}
+		v := expire(j, time.Now())
+		if v.payload == nil {
+			return nil
+		}
+		if err := g.append(ctx, j, v); !isConflict(err) {
+			return err
+		}
+		return nil
+	})
+}
+
+// assess answers what policy would say, storing nothing.
+func (g *gate) assess(ctx context.Context, data []byte) (any, error) {
+	var q query.AssessRequest
+	if err := json.Unmarshal(data, &q); err != nil {
+		return nil, fmt.Errorf("read the question: %w", err)
+	}
+	p, err := g.env.Standing.Policy(ctx)
+	if err != nil {
+		return nil, err
+	}
+	d := p.Static(policy.Request{Argv: q.Argv, Cwd: q.Cwd, Pool: q.Pool, Proposer: q.Proposer, Timeout_s: q.TimeoutS, MaxAttempts: q.MaxAttempts, EnvNames: q.EnvNames})
+	return query.Assessment{Verdict: d.Verdict.String(), Rule: d.Rule, Code: string(d.Code), Reason: d.Reason, Instead: d.Instead, Quorum: d.Quorum, Policy: p.Digest()}, nil
+}

@@ -1,0 +1,224 @@
+package front
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/banksman/banksman/events"
+	"github.com/banksman/banksman/events/lifecycle"
+	"github.com/banksman/banksman/services/host"
+	"github.com/banksman/banksman/services/internal/bus"
+	"github.com/banksman/banksman/services/internal/query"
+	"github.com/banksman/banksman/services/internal/site"
+	"github.com/banksman/banksman/services/internal/view"
+)
+
+// dialWithin bounds how long a verb tries to reach the bus.
+const dialWithin = 3 * time.Second
+
+// connect logs an actor in to the bus.
+func (a *app) connect(ctx context.Context, l site.Layout, s host.SiteConfig, actor string, power events.Role) (*bus.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialWithin)
+	defer cancel()
+	return host.Connection{Layout: l, Site: s, Actor: actor, Power: power, Log: slog.New(slog.DiscardHandler)}.Dial(ctx)
+}
+
+// reader connects as the folder's reader.
+func (a *app) reader(ctx context.Context) (*bus.Conn, site.Layout, host.SiteConfig, error) {
+	l, err := a.layout()
+	if err != nil {
+		return nil, l, host.SiteConfig{}, err
+	}
+	s, err := host.LoadSite(l)
+	if err != nil {
+		return nil, l, s, err
+	}
+	c, err := a.connect(ctx, l, s, "reader", events.RoleReader)
+	return c, l, s, err
+}
+
+// ask puts one question as the reader.
+func ask[T any](ctx context.Context, a *app, subject string, request any) (T, error) {
+	var answer T
+	c, _, _, err := a.reader(ctx)
+	if err != nil {
+		return answer, err
+	}
+	defer c.Close()
+	err = c.Ask(ctx, subject, request, &answer)
+	return answer, err
+}
+
+func (a *app) lsCommand() *cobra.Command {
+	var q query.List
+	var status []string
+	cmd := &cobra.Command{
+		Use: "ls", Short: "List jobs, newest first", GroupID: "decide", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			for _, s := range status {
+				q.Status = append(q.Status, lifecycle.Status(s))
+			}
+			if err := knownStatuses(q.Status); err != nil {
+				return err
+			}
+			return a.list(cmd.Context(), q)
+		},
+	}
+	cmd.Flags().StringSliceVar(&status, "status", nil, "only these statuses")
+	cmd.Flags().StringVar(&q.Pool, "pool", "", "only this pool")
+	cmd.Flags().IntVar(&q.Limit, "limit", 50, "at most so many")
+	return cmd
+}
+
+func knownStatuses(list []lifecycle.Status) error {
+	known := map[lifecycle.Status]bool{}
+	var names []string
+	for _, s := range lifecycle.Statuses[1:] {
+		known[s] = true
+		names = append(names, string(s))
+	}
+	for _, s := range list {
+		if !known[s] {
+			return usage("choose from "+strings.Join(names, ", "), "--status %q: there is no such status", s)
+		}
+	}
+	return nil
+}
+
+func (a *app) inboxCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "inbox", Short: "List what waits for a person", GroupID: "decide", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.list(cmd.Context(), query.List{Status: []lifecycle.Status{lifecycle.Pending}, Limit: 1000})
+		},
+	}
+}
+
+func (a *app) list(ctx context.Context, q query.List) error {
+	list, err := ask[view.List](ctx, a, query.Jobs, q)
+	if err != nil {
+		return err
+	}
+	if list.Jobs == nil {
+		list.Jobs = []view.Job{}
+	}
+	return a.print(list, func(w io.Writer) { jobTable(w, list, time.Now()) })
+}
+
+func (a *app) showCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "show JOB", Short: "Show all about one job; a unique prefix of its id will do", GroupID: "decide", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, _, _, err := a.reader(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			j, err := detail(cmd.Context(), c, args[0])
+			if err != nil {
+				return err
+			}
+			return a.print(j, func(w io.Writer) { showJob(w, j) })
+		},
+	}
+}
+
+// detail reads a job and the output of its last attempt.
+func detail(ctx context.Context, c *bus.Conn, id string) (view.Detail, error) {
+	var j view.Detail
+	if err := c.Ask(ctx, query.Get, query.GetRequest{Job: id}, &j); err != nil {
+		return j, err
+	}
+	if j.Result == nil {
+		return j, nil
+	}
+	var out, errs strings.Builder
+	err := c.ReadOutput(ctx, j.Pool, j.Job.Job, len(j.Attempts), 0, func(_ int, stream string, _ int64, data []byte) error {
+		if stream == "stderr" {
+			errs.Write(data)
+		} else {
+			out.Write(data)
+		}
+		return nil
+	})
+	j.Result.Stdout, j.Result.Stderr = strings.ToValidUTF8(out.String(), "\uFFFD"), strings.ToValidUTF8(errs.String(), "\uFFFD")
+	return j, err
+}
+
+// showJob writes a job for people, one fact a line.
+func showJob(w io.Writer, j view.Detail) {
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(w, "%-11s "+format+"\n", append([]any{name}, args...)...)
+	}
+	line("job", "%s", j.Job.Job)
+	line("status", "%s", statusText(j.Job))
+	line("command", "%s", view.Command(j.Argv))
+	line("in", "%s", view.Printable(j.Cwd))
+	line("proposed by", "%s at %s, pool %s", view.Printable(j.Proposer), j.Created.Format(time.RFC3339), j.Pool)
+	if j.Reason != "" {
+		line("because", "%s", view.Printable(j.Reason))
+	}
+	if j.Ruling != nil {
+		line("ruling", "%s (%s)", view.Printable(j.Ruling.Reason), strings.Trim(j.Ruling.Rule+", "+j.Ruling.Code, ", "))
+	}
+	if j.Resolution != nil {
+		line("would run", "%s sha256 %.16s… in %s", view.Printable(j.Resolution.Program.Path), j.Resolution.Program.SHA256, view.Printable(j.Resolution.Cwd))
+		for _, f := range j.Resolution.Files {
+			line("with", "%s sha256 %.16s…", view.Printable(f.Path), f.SHA256)
+		}
+	}
+	for _, d := range j.Declines {
+		line("declined", "by %s: %s", d.Worker, view.Printable(d.Reason))
+	}
+	for _, p := range j.Approvals {
+		line("approved", "by %s (%s) at %s, good until %s%s", p.Actor, p.Basis, p.At.Format(time.RFC3339), p.Expires.Format(time.RFC3339), unsafeNote(p.UnsafeSharedUser))
+	}
+	for _, t := range j.Attempts {
+		line("attempt", "%d on %s at %s %s", t.Attempt, t.Worker, t.Started.Format(time.RFC3339), t.Outcome)
+	}
+	if j.Waiting != "" {
+		line("waiting for", "%s", j.Waiting)
+	}
+	if j.Ending != "" {
+		line("ended", "%s", view.Printable(j.Ending))
+	}
+	showResult(w, j.Result)
+}
+
+func unsafeNote(unsafe bool) string {
+	if unsafe {
+		return ", where agents share the person's user"
+	}
+	return ""
+}
+
+func showResult(w io.Writer, r *view.Result) {
+	if r == nil {
+		return
+	}
+	fmt.Fprintf(w, "%-11s exit %d %s after %.3f s (user %.3f, system %.3f), %d KiB resident\n", "result", r.ExitCode, r.Signal, r.DurationS, r.UserS, r.SystemS, r.MaxRSSBytes/1024)
+	if r.Error != "" {
+		fmt.Fprintf(w, "%-11s %s\n", "error", view.Printable(r.Error))
+	}
+	for _, s := range []struct {
+		name, text string
+		cut        int64
+	}{{"stdout", r.Stdout, r.StdoutInfo.CutBytes}, {"stderr", r.Stderr, r.StderrInfo.CutBytes}} {
+		if s.text == "" {
+			continue
+		}
+		fmt.Fprintf(w, "%s:\n", s.name)
+		for l := range strings.Lines(s.text) {
+			fmt.Fprintf(w, "  %s\n", view.Printable(strings.TrimSuffix(l, "\n")))
+		}
+		if s.cut > 0 {
+			fmt.Fprintf(w, "  (%d bytes were left out between head and tail)\n", s.cut)
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package front
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/banksman/banksman/services/internal/proc"
+	"github.com/banksman/banksman/services/internal/site"
+)
+
+// app is what every verb shares.
+type app struct {
+	in       *os.File
+	out, err io.Writer
+	dir      string
+	json     bool
+	logLevel string
+	running  bool // under run, whose own failures exit 125
+}
+
+// Main is the banksman command; it returns the exit code.
+func Main() int {
+	proc.HelperMain()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	a := &app{in: os.Stdin, out: os.Stdout, err: os.Stderr}
+	return a.execute(ctx, os.Args[1:])
+}
+
+// execute runs one command line.
+func (a *app) execute(ctx context.Context, args []string) int {
+	root := a.root()
+	root.SetArgs(args)
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	err := root.ExecuteContext(ctx)
+	report(a.err, a.json, err)
+	code := codeOf(err)
+	if a.running && code == ExitError {
+		code = ExitBanksman
+	}
+	return code
+}
+
+// root builds the tree of verbs.
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "banksman",
+		Short:         "Decides which commands autonomous agents may run, runs them, and proves it",
+		Long:          "banksman lets agents propose commands, policy and people decide, workers run exactly\nwhat was decided, and an auditor turn all of it into a log that an outsider can verify.",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.PersistentFlags().StringVar(&a.dir, "dir", "", "the site's folder (default $BANKSMAN_DIR, else banksman in the XDG data home)")
+	root.PersistentFlags().BoolVar(&a.json, "json", false, "print objects for programs")
+	root.PersistentFlags().StringVar(&a.logLevel, "log-level", "warn", "least level of log lines on standard error: debug, info, warn or error")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usage("see '"+cmd.CommandPath()+" --help'", "%s: %v", cmd.CommandPath(), err)
+	})
+	root.AddGroup(&cobra.Group{ID: "start", Title: "Start and look after a site:"}, &cobra.Group{ID: "ask", Title: "Ask for commands:"},
+		&cobra.Group{ID: "decide", Title: "Look and decide:"}, &cobra.Group{ID: "prove", Title: "Prove:"}, &cobra.Group{ID: "roles", Title: "Run one role in the foreground:"})
+	root.AddCommand(a.initCommand(), a.upCommand(), a.statusCommand(), a.healthCommand(), a.configCommand())
+	root.AddCommand(a.proposeCommand(), a.runCommand(), a.assessCommand())
+	root.AddCommand(a.lsCommand(), a.showCommand(), a.inboxCommand(), a.approveCommand(), a.denyCommand(), a.eventsCommand(), a.policyCommand())
+	root.AddCommand(a.auditCommand(), a.versionCommand())
+	root.AddCommand(a.roleCommands()...)
+	a.checkArguments(root)
+	return root
+}
+
+// checkArguments turns a wrong number of arguments into a usage error, in the
+// whole tree.
+func (a *app) checkArguments(cmd *cobra.Command) {
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			err := check(cmd, args)
+			if err == nil {
+				return nil
+			}
+			var e *exit
+			if errors.As(err, &e) {
+				return err
+			}
+			return usage("see '"+cmd.CommandPath()+" --help'", "%s: %v", cmd.CommandPath(), err)
+		}
+	}
+	for _, c := range cmd.Commands() {
+		a.checkArguments(c)
+	}
+}
+
+// layout is the folder that the flags or the environment name.
+func (a *app) layout() (site.Layout, error) {
+	dir := a.dir
+	if dir == "" {
+		dir = os.Getenv(site.EnvDir)
+	}
+	if dir == "" {
+		dir = site.DefaultDir()
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return site.Layout{}, fmt.Errorf("find the folder %s: %w", dir, err)
+	}
+	return site.Layout{Dir: abs}, nil
+}
+
+// log is the logger of a process; lines go to standard error.
+func (a *app) log() (*slog.Logger, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(a.logLevel)); err != nil {
+		return nil, usage("", "--log-level %q: want debug, info, warn or error", a.logLevel)
+	}
+	return slog.New(slog.NewTextHandler(a.err, &slog.HandlerOptions{Level: level})), nil
+}
+
+// say prints a line for the person at the terminal.
+func (a *app) say(format string, args ...any) {
+	fmt.Fprintf(a.err, "banksman: "+format+"\n", args...)
+}
+
+// Version is the module's version as the build recorded it.
+func Version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
+		return "devel"
+	}
+	return info.Main.Version
+}
+
+func (a *app) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version", GroupID: "start", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return a.print(map[string]string{"version": Version()}, func(w io.Writer) { fmt.Fprintln(w, "banksman", Version()) })
+		},
+	}
+}

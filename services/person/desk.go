@@ -1,0 +1,124 @@
+package person
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/banksman/banksman/events"
+	"github.com/banksman/banksman/events/lifecycle"
+	"github.com/banksman/banksman/services/host"
+	"github.com/banksman/banksman/services/internal/bus"
+	"github.com/banksman/banksman/services/internal/keys"
+	"github.com/banksman/banksman/services/internal/site"
+	"github.com/banksman/banksman/services/internal/standing"
+)
+
+// Desk is where a person decides.
+type Desk struct {
+	Config   Config
+	Layout   site.Layout
+	Bus      *bus.Conn
+	Standing *standing.Standing
+	// Ask asks for the passphrase of the signing key, when it has one.
+	Ask func(prompt string) ([]byte, error)
+	// Show is told what is about to be signed.
+	Show func(lifecycle.Job)
+	// UnsafeSharedUser is recorded in every approval: agents could reach the
+	// person's files.
+	UnsafeSharedUser bool
+}
+
+// ResolveWait is how long an approval waits for a worker to report what would
+// run.
+const ResolveWait = 10 * time.Second
+
+// Approve signs a yes to what the job is now and returns the job after it.
+func (d *Desk) Approve(ctx context.Context, id string) (lifecycle.Job, error) {
+	return d.decide(ctx, id, "job.approved", func(j lifecycle.Job) (any, error) {
+		p, err := d.Standing.Policy(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return approve(&d.Config, j, d.Config.ActorName, p.Digest(), d.UnsafeSharedUser, time.Now())
+	})
+}
+
+// Deny signs a no, for good, and returns the job after it.
+func (d *Desk) Deny(ctx context.Context, id, reason string) (lifecycle.Job, error) {
+	return d.decide(ctx, id, "job.denied", func(j lifecycle.Job) (any, error) { return deny(j, reason, time.Now()) })
+}
+
+// decide reads a job, lets draft decide, signs, and reads it again. When the job
+// has moved in between it decides anew.
+func (d *Desk) decide(ctx context.Context, id string, k events.Kind, draft func(lifecycle.Job) (any, error)) (lifecycle.Job, error) {
+	var appender *bus.Appender
+	for {
+		j, payload, err := d.settled(ctx, id, draft)
+		if err != nil {
+			return j, err
+		}
+		if appender == nil {
+			if d.Show != nil {
+				d.Show(j)
+			}
+			signer, err := keys.LoadSigner(d.Layout.SignKey(d.Config.ActorName), d.Ask)
+			if err != nil {
+				return j, err
+			}
+			appender = d.Bus.Appender(host.Signing{Signer: signer})
+		}
+		_, err = appender.Append(ctx, events.For(k, j.Pool, j.ID, d.Config.ActorName), j.LastSeq, payload)
+		var conflict *bus.Conflict
+		if errors.As(err, &conflict) {
+			continue
+		}
+		if err != nil {
+			return j, fmt.Errorf("store the decision about job %s: %w", id, err)
+		}
+		return d.Standing.Job(ctx, id)
+	}
+}
+
+// settled waits for a worker's report and for the gate's assessment, where they
+// are still to come, and returns the job with what is to be signed.
+func (d *Desk) settled(ctx context.Context, id string, draft func(lifecycle.Job) (any, error)) (lifecycle.Job, any, error) {
+	moved := make(chan struct{}, 1)
+	stop, err := d.Bus.Live(ctx, events.Filter("job", id), func(events.Stored) {
+		select {
+		case moved <- struct{}{}:
+		default:
+		}
+	})
+	if err != nil {
+		return lifecycle.Job{}, nil, fmt.Errorf("watch job %s: %w", id, err)
+	}
+	defer stop()
+	wait, cancel := context.WithTimeout(ctx, ResolveWait)
+	defer cancel()
+	for {
+		j, err := d.Standing.Job(ctx, id)
+		if err != nil {
+			return j, nil, err
+		}
+		payload, err := draft(j)
+		var r *Refusal
+		unresolved := errors.As(err, &r) && r.Code == CodeUnresolved
+		early := err == nil && j.Assessment == nil
+		if _, denial := payload.(*events.JobDenied); !unresolved && (!early || denial) {
+			return j, payload, err
+		}
+		select {
+		case <-moved:
+		case <-wait.Done():
+			if ctx.Err() != nil {
+				return j, nil, ctx.Err()
+			}
+			if err == nil {
+				err = refuse(CodeUnresolved, "start the approver", "approve job %s: the gate has not assessed it", id)
+			}
+			return j, nil, err
+		}
+	}
+}

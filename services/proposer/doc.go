@@ -1,0 +1,27 @@
+// Package proposer is the door for agents: it takes commands from whoever
+// holds a token, checks their form, and stores them as proposals.
+//
+// # What it guarantees
+//
+//   - A proposal is an argument vector. Nothing is ever joined, split or expanded.
+//   - What could deceive a reader or break a list is refused before it is stored:
+//     NUL and other control characters, invalid UTF-8, bidirectional overrides,
+//     over-long input, arguments that look like secrets. The refusal names the
+//     place, never the content.
+//   - The token says on whose behalf: an agent, or a person. Only a token that
+//     names a person makes that person the proposer, so whoever typed the command
+//     may still approve what an agent's token proposed.
+//   - The same idempotency key with the same content is the same job, also for
+//     callers at the same moment; other content is a conflict.
+//   - A caller sees own jobs only. Nothing behind this door decides.
+//
+// # Who owns what
+//
+// The proposer owns its socket and nothing else: jobs live in the stream.
+//
+// # What can go wrong
+//
+// The bus may be away: proposals are refused with a code and may be repeated
+// with the same key. The stream may be nearly full: proposals are refused while
+// what was begun still ends.
+package proposer

@@ -1,0 +1,39 @@
+package proposer
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/banksman/banksman/events"
+	"github.com/banksman/banksman/services/internal/keys"
+)
+
+// whose finds on whose behalf a token speaks. Tokens lie in a folder, one file
+// "<agent|person>.<id>" each; they are read at each question, so a token that
+// was added or removed counts at once.
+func whose(folder, token string) (events.Proposer, bool, error) {
+	list, err := os.ReadDir(folder)
+	if err != nil {
+		return events.Proposer{}, false, fmt.Errorf("read the tokens: %w", err)
+	}
+	want := sha256.Sum256([]byte(token))
+	for _, entry := range list {
+		kind, id, ok := strings.Cut(entry.Name(), ".")
+		if !ok || kind != "agent" && kind != "person" || events.CheckName(kind, id) != nil {
+			continue
+		}
+		text, err := keys.ReadSecret(filepath.Join(folder, entry.Name()))
+		if err != nil {
+			return events.Proposer{}, false, fmt.Errorf("read the token of %s %s: %w", kind, id, err)
+		}
+		got := sha256.Sum256([]byte(strings.TrimSpace(string(text))))
+		if subtle.ConstantTimeCompare(got[:], want[:]) == 1 {
+			return events.Proposer{Kind: kind, ID: id}, true, nil
+		}
+	}
+	return events.Proposer{}, false, nil
+}
