@@ -1,0 +1,257 @@
+package auditor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/banksman/banksman/events"
+	"github.com/banksman/banksman/services/internal/index"
+	"github.com/banksman/banksman/services/internal/tlog"
+)
+
+// auditor is one running auditor. The fold, one goroutine, owns log, ledger and the
+// writing side of the index; what others may read lies in state.
+type auditor struct {
+	config *Config
+	stream Stream
+	slog   *slog.Logger
+	report func(ready bool, reason string)
+	vkey   string // public half of the checkpoint key
+
+	log    *tlog.Log
+	reader *tlog.Reader
+	index  *index.Index
+	ledger *ledger
+	outbox *outbox
+	board  *jobBoard
+
+	state state
+}
+
+// state is what the fold tells the others.
+type state struct {
+	mu       sync.Mutex
+	status   status
+	fault    *Fault        // set once
+	advanced chan struct{} // closed and replaced whenever status moves
+}
+
+// status is where the auditor stands.
+type status struct {
+	head     tlog.Checkpoint
+	through  uint64 // covered by the head
+	seen     uint64 // last sequence read
+	covered  uint64 // through, or further if only audit events follow
+	sealedAt time.Time
+	closed   bool
+	found    uint64 // violations
+	gaps     uint64
+	caughtUp bool
+}
+
+func (s *state) get() (status, *Fault, <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.advanced == nil {
+		s.advanced = make(chan struct{})
+	}
+	return s.status, s.fault, s.advanced
+}
+
+func (s *state) change(f func(*status)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f(&s.status)
+	s.wake()
+}
+
+func (s *state) wake() {
+	if s.advanced != nil {
+		close(s.advanced)
+	}
+	s.advanced = make(chan struct{})
+}
+
+// fail notes the first fault and says whether it was the first.
+func (s *state) fail(f *Fault) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fault != nil {
+		return false
+	}
+	s.fault, s.status.closed = f, true
+	s.wake()
+	return true
+}
+
+// queued is how many events may wait between the follower and the fold.
+const queued = 4096
+
+// work folds until the context ends or something fails. A *Fault means that nothing
+// may be sealed any more.
+func (a *auditor) work(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	target, err := a.stream.LastSeq(ctx)
+	if err != nil {
+		return err
+	}
+	in := make(chan events.Stored, queued)
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer cancel(nil)
+	spawn := func(what string, f func(context.Context) error) {
+		group.Go(func() {
+			if err := f(ctx); err != nil && ctx.Err() == nil {
+				cancel(fmt.Errorf("%s: %w", what, err))
+			}
+		})
+	}
+	from := a.log.LastSeq() + 1
+	spawn("follow the stream", func(ctx context.Context) error {
+		return a.stream.Follow(ctx, from, everything, func(st events.Stored) error {
+			select {
+			case in <- st:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+	})
+	spawn("watch the stream", a.watch)
+	if err := a.fold(ctx, in, target, spawn); err != nil {
+		return err
+	}
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	return nil
+}
+
+// fold is the loop of the one goroutine that writes.
+func (a *auditor) fold(ctx context.Context, in <-chan events.Stored, target uint64, spawn func(string, func(context.Context) error)) error {
+	if err := a.settle(ctx, target, spawn); err != nil {
+		return err
+	}
+	for {
+		select {
+		case st := <-in:
+			if err := a.takeAll(ctx, in, st); err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return nil
+		}
+		if err := a.settle(ctx, target, spawn); err != nil {
+			return err
+		}
+	}
+}
+
+// takeAll folds what waits, up to a bound of number and time.
+func (a *auditor) takeAll(ctx context.Context, in <-chan events.Stored, st events.Stored) error {
+	due := time.Now().Add(time.Duration(a.config.SealMaxMS) * time.Millisecond)
+	for n := 1; ; n++ {
+		if err := a.take(st); err != nil {
+			return err
+		}
+		if n >= a.config.SealMaxEntries || ctx.Err() != nil || (n%32 == 0 && time.Now().After(due)) {
+			return nil
+		}
+		select {
+		case st = <-in:
+		default:
+			return nil
+		}
+	}
+}
+
+// take appends one message to the log and folds it.
+func (a *auditor) take(st events.Stored) error {
+	covered := a.log.LastSeq()
+	if st.Seq <= covered {
+		leaf, err := a.leafOf(st.Seq)
+		if err != nil {
+			return err
+		}
+		return a.sameAs(leaf, st)
+	}
+	if st.Seq > covered+1 {
+		if _, err := a.log.AppendGap(covered+1, st.Seq-1); err != nil {
+			return logFault(err)
+		}
+		a.slog.Error("sequences of the stream are missing", "from", covered+1, "to", st.Seq-1)
+		if err := a.ledger.gap(covered+1, st.Seq-1); err != nil {
+			return err
+		}
+	}
+	leaf, err := a.log.Append(recordOf(st), metaOf(st))
+	if err != nil {
+		return logFault(err)
+	}
+	return a.ledger.take(st, leaf)
+}
+
+// settle seals if there is a reason to, tells the outbox and the others, and once, when
+// everything stored at the start was read, opens the outbox.
+func (a *auditor) settle(ctx context.Context, target uint64, spawn func(string, func(context.Context) error)) error {
+	var sealed *head
+	if a.ledger.seals {
+		var err error
+		if sealed, err = a.seal(); err != nil {
+			return err
+		}
+	}
+	found, said := a.ledger.news()
+	last, err := a.ledger.number(factAudit)
+	if err != nil {
+		return err
+	}
+	s, _, _ := a.state.get()
+	seen := a.log.LastSeq()
+	if s.caughtUp {
+		a.outbox.update(found, said, last, sealed)
+	} else if seen >= target {
+		if found, err = a.ledger.unsaid(); err != nil {
+			return err
+		}
+		slices.SortFunc(found, func(x, y unsaid) int { return int(x.Seq) - int(y.Seq) })
+		if sealed == nil {
+			sealed, err = a.unpublished(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		a.outbox.update(found, nil, last, sealed)
+		spawn("publish", a.outbox.run)
+		s.caughtUp = true
+	}
+	a.state.change(func(n *status) {
+		n.seen, n.caughtUp = seen, s.caughtUp
+		if !a.ledger.seals {
+			n.covered = seen
+		}
+	})
+	a.tellReady(s.caughtUp)
+	return nil
+}
+
+// tellReady sets the line on the board.
+func (a *auditor) tellReady(caughtUp bool) {
+	s, _, _ := a.state.get()
+	switch {
+	case !caughtUp:
+		a.report(false, fmt.Sprintf("reading the stream, at sequence %d", s.seen))
+	case a.ledger.disowned != "":
+		a.report(false, "the auditor's own events are not believed: "+a.ledger.disowned)
+	case s.closed:
+		a.report(false, fmt.Sprintf("dispatch is closed: %d gap(s) in the stream; an admin acknowledges with 'banksman audit ack'", s.gaps))
+	default:
+		a.report(true, "")
+	}
+}

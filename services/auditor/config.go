@@ -1,0 +1,42 @@
+package auditor
+
+import (
+	"fmt"
+
+	"github.com/banksman/banksman/events"
+)
+
+// Config is the auditor's table of the configuration.
+type Config struct {
+	ActorName      string `toml:"actor" doc:"Actor token in the trust file."`
+	SealMaxEntries int    `toml:"seal_max_entries" doc:"While events keep coming, seal after so many, 1 to 100000. When none waits, a seal is made at once."`
+	SealMaxMS      int    `toml:"seal_max_ms" doc:"While events keep coming, seal after so many milliseconds, 1 to 10000."`
+	KVRecent       int    `toml:"kv_recent" doc:"How many ended jobs the key-value view bm_jobs keeps for the nats command line, 0 to 10000. Open jobs are always in it, up to 10000."`
+	CheckS         int    `toml:"check_s" doc:"Seconds between two looks at the state of the stream, which show deleted events and lost tails, 1 to 3600."`
+}
+
+// DefaultConfig is the auditor of a new site.
+func DefaultConfig() Config {
+	return Config{ActorName: "auditor", SealMaxEntries: 1000, SealMaxMS: 20, KVRecent: 500, CheckS: 10}
+}
+
+// Validate checks the section.
+func (c *Config) Validate() error {
+	if err := events.CheckName("actor", c.ActorName); err != nil {
+		return err
+	}
+	for _, r := range []struct {
+		key               string
+		value, least, top int
+	}{
+		{"seal_max_entries", c.SealMaxEntries, 1, 100000},
+		{"seal_max_ms", c.SealMaxMS, 1, 10000},
+		{"kv_recent", c.KVRecent, 0, 10000},
+		{"check_s", c.CheckS, 1, 3600},
+	} {
+		if r.value < r.least || r.value > r.top {
+			return fmt.Errorf("%s = %d: must be %d to %d", r.key, r.value, r.least, r.top)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,37 @@
+// Package auditor folds every event of a site into a log that outsiders can
+// verify, says how far that log is signed, and answers questions about jobs.
+//
+// # What it guarantees
+//
+//   - Every stored message becomes one entry, in order, believable or not. Two
+//     auditors of the same stream hold the same entries and the same root.
+//   - A head is shown only after its entries are durable and read back. What was
+//     approved is sealed as soon as nothing more waits to be read, so that a worker,
+//     which waits for the seal, waits milliseconds.
+//   - Only other roles' events, and gaps, cause a seal. The auditor's own words are
+//     sealed with the next of those, so it never talks to itself.
+//   - A message that breaks a rule is reported once, as audit.violation_found, whatever
+//     is killed and started again in between. Sequences that the stream does not hold
+//     any more become a gap in the log and close dispatch until an admin acknowledges.
+//   - When the stream is not the one that was sealed, the auditor stops sealing,
+//     closes dispatch, says why, and heals nothing.
+//   - Queries are answered from sealed events only, at a cost that does not grow with
+//     the jobs that ended.
+//
+// [Verify] checks a log with nothing but the root's public key and gives four
+// verdicts that do not imply each other: integrity, authenticity, completeness and
+// freshness. A forged event fails authenticity also after the auditor has reported
+// it, because it is in the log for ever; the reason says whether it was reported.
+//
+// # Who owns what
+//
+// The auditor owns the log folder, its lock file and the job index, which is derived
+// from the log and made again when in doubt. The stream owns the events.
+//
+// # What can go wrong
+//
+// The bus may be away: nothing is sealed, and the board says so. A disk that fails
+// under the log ends the role; what is on disk is then read again at the next start.
+// The checkpoint key may be missing from the trust file in force: nothing is signed
+// with it then.
+package auditor

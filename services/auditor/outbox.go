@@ -1,0 +1,195 @@
+package auditor
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/banksman/banksman/events"
+	"github.com/banksman/banksman/services/internal/bus"
+	"github.com/banksman/banksman/services/internal/site"
+	"github.com/banksman/banksman/services/internal/tlog"
+)
+
+// head is a sealed head on its way to the stream.
+type head struct {
+	checkpoint tlog.Checkpoint
+	through    uint64
+	closed     bool
+}
+
+// outbox holds what audit events must say until they have said it. The fold fills it
+// and goes on; its own goroutine appends, so that one round trip covers every head
+// that was sealed meanwhile: only the newest is published.
+type outbox struct {
+	append Appender
+	actor  string
+
+	mu      sync.Mutex
+	items   []unsaid
+	head    *head
+	last    uint64 // last sequence under auditFilter that was seen or appended
+	changed chan struct{}
+}
+
+func newOutbox(a Appender, actor string) *outbox {
+	return &outbox{append: a, actor: actor, changed: make(chan struct{}, 1)}
+}
+
+// update brings the outbox up to the fold. Items whose key was said are dropped: a
+// process before this one may have said them.
+func (o *outbox) update(found []unsaid, said []string, last uint64, h *head) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.items = append(o.items, found...)
+	if len(said) > 0 {
+		o.items = slices.DeleteFunc(o.items, func(u unsaid) bool { return slices.Contains(said, u.key()) })
+	}
+	o.last = max(o.last, last)
+	if h != nil {
+		o.head = h
+	}
+	select {
+	case o.changed <- struct{}{}:
+	default:
+	}
+}
+
+// conflictWait bounds the wait for the fold to read what an append conflicted with.
+const conflictWait = time.Second
+
+// run appends until the context ends.
+func (o *outbox) run(ctx context.Context) error {
+	for {
+		for {
+			more, err := o.step(ctx)
+			if err != nil {
+				return err
+			}
+			if !more {
+				break
+			}
+		}
+		select {
+		case <-o.changed:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// step appends one event, violations and gaps before heads. It says whether there may
+// be more to do.
+func (o *outbox) step(ctx context.Context) (more bool, err error) {
+	o.mu.Lock()
+	item, h, last := o.first(), o.head, o.last
+	o.mu.Unlock()
+	var seq uint64
+	switch {
+	case item != nil:
+		kind, payload := item.event()
+		seq, err = o.say(ctx, kind, last, payload)
+	case h != nil:
+		seq, err = o.say(ctx, "audit.sealed", last, h.event())
+	default:
+		return false, nil
+	}
+	var conflict *bus.Conflict
+	if errors.As(err, &conflict) {
+		o.await(ctx, max(conflict.Last, last+1))
+		return true, nil
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			return false, nil
+		}
+		return false, err
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.last = max(o.last, seq)
+	if item != nil {
+		o.items = slices.DeleteFunc(o.items, func(u unsaid) bool { return u.key() == item.key() })
+	} else if o.head == h {
+		o.head = nil
+	}
+	return true, nil
+}
+
+func (o *outbox) first() *unsaid {
+	if len(o.items) == 0 {
+		return nil
+	}
+	u := o.items[0]
+	return &u
+}
+
+func (o *outbox) say(ctx context.Context, kind events.Kind, last uint64, payload any) (uint64, error) {
+	return o.append.Append(ctx, events.For(kind, events.SiteScope, site.Epoch, o.actor), last, payload)
+}
+
+// await waits until the fold has seen a sequence under auditFilter. If it takes long,
+// the sequence that the server names is used: what matters is told by the next conflict.
+func (o *outbox) await(ctx context.Context, seq uint64) {
+	timeout := time.NewTimer(conflictWait)
+	defer timeout.Stop()
+	for {
+		o.mu.Lock()
+		reached := o.last >= seq
+		o.mu.Unlock()
+		if reached {
+			return
+		}
+		select {
+		case <-o.changed:
+		case <-timeout.C:
+			o.mu.Lock()
+			o.last = max(o.last, seq)
+			o.mu.Unlock()
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (u unsaid) event() (events.Kind, any) {
+	if u.Code == codeGap {
+		return "audit.gap_found", events.AuditGapFound{From: u.Seq, To: u.To}
+	}
+	return "audit.violation_found", events.AuditViolationFound{Seq: u.Seq, Code: u.Code, Job: u.Job, Detail: printable(u.Detail)}
+}
+
+// maxDetail_bytes bounds what a stranger's message can make the auditor write.
+const maxDetail_bytes = 500
+
+func printable(text string) string {
+	if len(text) > maxDetail_bytes {
+		text = text[:maxDetail_bytes]
+	}
+	return strings.ToValidUTF8(text, "\uFFFD")
+}
+
+// Values of AuditSealed.Dispatch.
+const (
+	dispatchOpen   = "open"
+	dispatchClosed = "closed"
+)
+
+func dispatch(closed bool) string {
+	if closed {
+		return dispatchClosed
+	}
+	return dispatchOpen
+}
+
+func (h *head) event() events.AuditSealed {
+	return events.AuditSealed{
+		Note: string(h.checkpoint.Note), Size: h.checkpoint.Size, ThroughSeq: h.through, Dispatch: dispatch(h.closed),
+		Root: base64.StdEncoding.EncodeToString(h.checkpoint.Root[:]),
+	}
+}

@@ -1,0 +1,258 @@
+package auditor
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"sort"
+
+	"golang.org/x/mod/sumdb/note"
+
+	"github.com/banksman/banksman/events"
+	"github.com/banksman/banksman/services/internal/index"
+	"github.com/banksman/banksman/services/internal/keys"
+	"github.com/banksman/banksman/services/internal/site"
+	"github.com/banksman/banksman/services/internal/tlog"
+)
+
+// streamName is the audited stream, as the genesis names it.
+const streamName = "BANKSMAN"
+
+// openLog opens the log, or creates it from the first event of the stream. The genesis
+// is a function of that event, so that every auditor of the stream starts alike.
+func openLog(ctx context.Context, stream Stream, l site.Layout, origin string, signer note.Signer) (*tlog.Log, error) {
+	lock := tlog.FileLock(filepath.Dir(l.AuditHead()))
+	if err := keys.MakePrivateDir(filepath.Dir(l.AuditHead())); err != nil {
+		return nil, err
+	}
+	if err := keys.MakePrivateDir(filepath.Dir(l.AuditLog())); err != nil {
+		return nil, err
+	}
+	log, err := tlog.Open(l.AuditLog(), signer, lock)
+	if err == nil {
+		if want := site.CheckpointOrigin(origin); log.Origin() != want {
+			return nil, errors.Join(fault(faultLog, "the log is of %q, the site of %q", log.Origin(), want), log.Close())
+		}
+		return log, nil
+	}
+	if !errors.Is(err, tlog.ErrNoHead) {
+		return nil, logFault(err)
+	}
+	first, err := firstEvent(ctx, stream)
+	if err != nil {
+		return nil, err
+	}
+	log, err = tlog.Create(l.AuditLog(), tlog.Genesis{
+		Origin: site.CheckpointOrigin(origin), Stream: streamName,
+		Created: first.Time, Config: sha256.Sum256(first.Data),
+	}, signer, lock)
+	return log, logFault(err)
+}
+
+// logFault tells damage from a disk that does not work.
+func logFault(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, tlog.ErrRollback):
+		return fault(faultRollback, "%v", err)
+	case errors.Is(err, tlog.ErrFork), errors.Is(err, tlog.ErrCorrupt), errors.Is(err, tlog.ErrMalformed),
+		errors.Is(err, fs.ErrExist), errors.Is(err, tlog.ErrLockMoved):
+		return fault(faultLog, "%v", err)
+	}
+	return err
+}
+
+// firstEvent waits for the first event of the stream.
+func firstEvent(ctx context.Context, stream Stream) (first events.Stored, err error) {
+	got := errors.New("got it")
+	err = stream.Follow(ctx, 1, everything, func(st events.Stored) error {
+		first = st
+		return got
+	})
+	switch {
+	case ctx.Err() != nil:
+		return first, ctx.Err()
+	case !errors.Is(err, got):
+		return first, fmt.Errorf("read the first event: %w", err)
+	case first.Seq != 1:
+		return first, fault(faultStream, "it begins at sequence %d", first.Seq)
+	}
+	return first, nil
+}
+
+// openIndex opens the index and empties it unless it is a prefix of the log.
+func openIndex(path string, log *tlog.Log, r *tlog.Reader) (*index.Index, string, error) {
+	x, err := index.Open(path)
+	if err != nil {
+		return nil, "", err
+	}
+	why := x.Anew()
+	if p, err := x.Position(); why == "" && (err != nil || !isPrefix(p, log, r)) {
+		why = "it does not belong to the log"
+		if err := x.Reset(); err != nil {
+			return nil, "", errors.Join(err, x.Close())
+		}
+	}
+	return x, why, nil
+}
+
+func isPrefix(p index.Position, log *tlog.Log, r *tlog.Reader) bool {
+	if p.Leaves == 0 {
+		return p == index.Position{}
+	}
+	if p.Leaves > log.SealedSize() {
+		return false
+	}
+	at, err := positionAt(r, p.Leaves)
+	return err == nil && at == p
+}
+
+// positionAt is the position after so many leaves of the log.
+func positionAt(r *tlog.Reader, leaves int64) (index.Position, error) {
+	e, raw, err := r.Entry(leaves - 1)
+	if err != nil {
+		return index.Position{}, err
+	}
+	through, _ := e.LastSeq()
+	return index.Position{Through: through, Leaves: leaves, Last: sha256.Sum256(raw)}, nil
+}
+
+// resume brings book and ledger to the end of the log: trust files that the index has
+// seen, then every leaf that it has not. Sealed leaves are committed on the way.
+func (a *auditor) resume(ctx context.Context) error {
+	pos, err := a.index.Position()
+	if err != nil {
+		return err
+	}
+	err = a.index.Facts(factTrust, func(key string, value []byte) error {
+		var leaf int64
+		if _, err := fmt.Sscanf(string(value), "%d", &leaf); err != nil {
+			return fmt.Errorf("%w: fact %s", index.ErrDamaged, key)
+		}
+		rec, err := a.reader.Record(leaf)
+		if err != nil {
+			return err
+		}
+		_, err = a.ledger.book.Open(storedOf(rec))
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("read trust files from the log: %w", err)
+	}
+	sealed, size := a.log.SealedSize(), a.log.Size()
+	for leaf := pos.Leaves; leaf < size; leaf++ {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err := a.replay(leaf); err != nil {
+			return err
+		}
+		if leaf+1 == sealed || (leaf+1 < sealed && (leaf+1-pos.Leaves)%replayBatch == 0) {
+			to, err := positionAt(a.reader, leaf+1)
+			if err == nil {
+				_, err = a.ledger.commit(to)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	a.ledger.news() // what it found then may have been said since; unsaid tells
+	return nil
+}
+
+// replayBatch is how many leaves one transaction takes in while the index is made anew.
+const replayBatch = 2000
+
+// replay folds one leaf that is in the log already.
+func (a *auditor) replay(leaf int64) error {
+	e, _, err := a.reader.Entry(leaf)
+	if err != nil {
+		return err
+	}
+	switch e.Kind {
+	case tlog.KindGap:
+		return a.ledger.gap(e.From, e.To)
+	case tlog.KindEvent:
+		rec, err := a.reader.Record(leaf)
+		if err != nil {
+			return logFault(err)
+		}
+		return a.ledger.take(storedOf(rec), leaf)
+	}
+	return nil
+}
+
+// checkResume fetches the last sealed event and every later one that the log holds
+// again, and compares them byte for byte: a stream that was rolled back and written
+// anew is found here.
+func (a *auditor) checkResume(ctx context.Context) error {
+	last, err := a.stream.LastSeq(ctx)
+	if err != nil {
+		return err
+	}
+	if covered := a.log.LastSeq(); last < covered {
+		return fault(faultRollback, "the stream ends at sequence %d, the log covers %d", last, covered)
+	}
+	from := a.log.SealedSize() - 1
+	for ; from > 0; from-- {
+		if e, _, err := a.reader.Entry(from); err != nil {
+			return err
+		} else if e.Kind == tlog.KindEvent {
+			break
+		}
+	}
+	for leaf := from; leaf < a.log.Size(); leaf++ {
+		e, _, err := a.reader.Entry(leaf)
+		if err != nil {
+			return err
+		}
+		if e.Kind != tlog.KindEvent {
+			continue
+		}
+		if err := a.compare(ctx, leaf, e.Seq); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compare fetches an event again and compares it with its leaf.
+func (a *auditor) compare(ctx context.Context, leaf int64, seq uint64) error {
+	page, err := a.stream.Read(ctx, seq, everything, 1)
+	if err != nil {
+		return err
+	}
+	if len(page) == 0 || page[0].Seq != seq {
+		return fault(faultRollback, "the stream does not hold sequence %d any more, which was audited", seq)
+	}
+	return a.sameAs(leaf, page[0])
+}
+
+// sameAs compares a message with the leaf that stands for it.
+func (a *auditor) sameAs(leaf int64, st events.Stored) error {
+	err := a.log.Matches(leaf, recordOf(st), metaOf(st))
+	if errors.Is(err, tlog.ErrDiffers) {
+		return fault(faultFork, "sequence %d of the stream is not the event that was audited", st.Seq)
+	}
+	return err
+}
+
+// leafOf finds the leaf of a sequence that the log covers.
+func (a *auditor) leafOf(seq uint64) (int64, error) {
+	var failed error
+	n := sort.Search(int(a.log.Size()), func(i int) bool {
+		e, _, err := a.reader.Entry(int64(i))
+		if err != nil {
+			failed = err
+			return true
+		}
+		last, _ := e.LastSeq()
+		return last >= seq
+	})
+	return int64(n), failed
+}

@@ -1,0 +1,200 @@
+package auditor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/mod/sumdb/note"
+
+	"github.com/banksman/banksman/events"
+	"github.com/banksman/banksman/services/host"
+	"github.com/banksman/banksman/services/internal/config"
+	"github.com/banksman/banksman/services/internal/keys"
+	"github.com/banksman/banksman/services/internal/tlog"
+	"github.com/banksman/banksman/services/internal/trust"
+)
+
+// Role is the auditor.
+type Role struct{ config Config }
+
+// New makes the role with its defaults.
+func New() *Role { return &Role{config: DefaultConfig()} }
+
+// Name is "auditor".
+func (r *Role) Name() string { return "auditor" }
+
+// Power is the auditor's.
+func (r *Role) Power() events.Role { return events.RoleAuditor }
+
+// Section is [auditor].
+func (r *Role) Section() config.Section { return config.Section{Name: "auditor", Into: &r.config} }
+
+// Actor is the token that the auditor signs as.
+func (r *Role) Actor() string { return r.config.ActorName }
+
+// Run audits until the context ends.
+func (r *Role) Run(ctx context.Context, env *host.Env) error {
+	signer, vkey, err := keys.LoadCheckpointKey(env.Layout.CheckpointKey())
+	if err != nil {
+		return err
+	}
+	own, err := keys.LoadSigner(env.Layout.SignKey(env.Actor), nil)
+	if err != nil {
+		return err
+	}
+	a := &auditor{
+		config: &r.config, stream: env.Bus, slog: env.Log, report: env.Report, vkey: vkey,
+		outbox: newOutbox(env.Append, env.Actor),
+	}
+	a.ledger = newLedger(trust.New(env.Site.Origin, keys.PublicKey(env.Site.RootKey)), nil, own.Public())
+	err = a.open(ctx, env, signer)
+	defer a.close()
+	if err == nil {
+		err = a.serve(ctx, env)
+	}
+	var f *Fault
+	if errors.As(err, &f) && ctx.Err() == nil {
+		return a.standStill(ctx, env, f)
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// open opens log and index and brings both to where the log ends.
+func (a *auditor) open(ctx context.Context, env *host.Env, signer note.Signer) error {
+	var err error
+	if a.log, err = openLog(ctx, env.Bus, env.Layout, env.Site.Origin, signer); err != nil {
+		return err
+	}
+	if done := a.log.Recovery(); done != (tlog.Recovery{}) {
+		a.slog.Warn("the audit log was recovered after a crash", "recovery", fmt.Sprintf("%+v", done))
+	}
+	if a.reader, err = tlog.OpenReader(env.Layout.AuditLog()); err != nil {
+		return err
+	}
+	var why string
+	if a.index, why, err = openIndex(env.Layout.AuditIndex(), a.log, a.reader); err != nil {
+		return err
+	}
+	if why != "" {
+		a.slog.Info("the job index is made anew", "reason", why, "leaves", a.log.SealedSize())
+		a.report(false, "making the job index anew")
+	}
+	a.ledger.index = a.index
+	a.board = newJobBoard(env.Bus.Jobs(), a.index, env.Log, a.config.KVRecent)
+	if err := a.resume(ctx); err != nil {
+		return err
+	}
+	if err := a.recall(); err != nil {
+		return err
+	}
+	return a.checkResume(ctx)
+}
+
+// recall sets the status to the head that the log ends with.
+func (a *auditor) recall() error {
+	to, err := positionAt(a.reader, a.log.SealedSize())
+	if err != nil {
+		return err
+	}
+	e, _, err := a.reader.Entry(to.Leaves - 1)
+	if err != nil {
+		return err
+	}
+	found, err := a.ledger.number(factCount + "violations")
+	if err != nil {
+		return err
+	}
+	gaps, err := a.ledger.number(factCount + "gaps")
+	if err != nil {
+		return err
+	}
+	closed, err := a.ledger.closed()
+	a.state.change(func(s *status) {
+		s.head, s.through, s.seen, s.covered, s.closed = a.log.Head(), to.Through, a.log.LastSeq(), to.Through, closed
+		s.found, s.gaps, s.sealedAt = found, gaps, time.Time{}
+		if !e.Time.IsZero() {
+			s.sealedAt = e.Time // the seal itself is a little younger
+		}
+	})
+	return err
+}
+
+// serve answers queries and folds.
+func (a *auditor) serve(ctx context.Context, env *host.Env) error {
+	defer env.Bus.Notify(func(connected bool) {
+		if connected {
+			a.board.refill()
+		}
+	})()
+	stop, err := a.answer(ctx, env, "Answers questions about jobs and the audit log from sealed events")
+	if err != nil {
+		return err
+	}
+	defer stop()
+	ctx, cancel := context.WithCancel(ctx)
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer cancel()
+	group.Go(func() { a.board.run(ctx) })
+	return a.work(ctx)
+}
+
+// answer serves queries, ready.<pool> for each pool of the bus.
+func (a *auditor) answer(ctx context.Context, env *host.Env, description string) (stop func(), err error) {
+	pools := host.DefaultBus()
+	if err := config.Load(env.Layout.Config(), config.Section{Name: "bus", Into: &pools}); err != nil {
+		return nil, err
+	}
+	return env.Bus.Serve(ctx, serviceName, env.Version, description, a.endpoints(pools.Pools))
+}
+
+// standStill closes dispatch and waits for the end. Queries about jobs go on where the
+// index could be opened.
+func (a *auditor) standStill(ctx context.Context, env *host.Env, f *Fault) error {
+	a.state.fail(f)
+	a.slog.Error("the auditor seals nothing more", "error", f)
+	a.report(false, f.Error())
+	for ctx.Err() == nil {
+		err := a.closeDispatch(ctx, env.Standing)
+		if err == nil {
+			break
+		}
+		a.slog.Error("dispatch is not closed yet", "error", err)
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+		}
+	}
+	if a.index != nil {
+		stop, err := a.answer(ctx, env, "Answers questions about jobs; the audit log has an integrity fault")
+		if err != nil {
+			a.slog.Error("queries are not answered", "error", err)
+		} else {
+			defer stop()
+		}
+	}
+	<-ctx.Done()
+	return nil
+}
+
+func (a *auditor) close() {
+	var errs []error
+	if a.index != nil {
+		errs = append(errs, a.index.Close())
+	}
+	if a.reader != nil {
+		errs = append(errs, a.reader.Close())
+	}
+	if a.log != nil {
+		errs = append(errs, a.log.Close())
+	}
+	if err := errors.Join(errs...); err != nil {
+		a.slog.Error("the audit log was not closed cleanly", "error", err)
+	}
+}

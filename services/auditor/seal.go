@@ -1,0 +1,127 @@
+package auditor
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/banksman/banksman/events"
+	"github.com/banksman/banksman/events/lifecycle"
+	"github.com/banksman/banksman/services/internal/index"
+	"github.com/banksman/banksman/services/internal/site"
+	"github.com/banksman/banksman/services/internal/standing"
+	"github.com/banksman/banksman/services/internal/trust"
+)
+
+// seal signs everything folded so far and commits it to the index. The order matters:
+// what the index and the stream say about a head must not outlive the head.
+func (a *auditor) seal() (*head, error) {
+	file := a.ledger.book.Current()
+	if file == nil || !slices.Contains(file.CheckpointKeys, a.vkey) {
+		return nil, fault(faultKey, "the trust file in force does not list the key %s; publish one that does, then restart the auditor", a.vkey)
+	}
+	closed, err := a.ledger.closed()
+	if err != nil {
+		return nil, err
+	}
+	checkpoint, err := a.log.Seal()
+	if err != nil {
+		return nil, logFault(err)
+	}
+	to, err := positionAt(a.reader, checkpoint.Size)
+	if err != nil {
+		return nil, err
+	}
+	changed, err := a.commit(to)
+	if err != nil {
+		return nil, err
+	}
+	found, err := a.ledger.number(factCount + "violations")
+	if err != nil {
+		return nil, err
+	}
+	gaps, err := a.ledger.number(factCount + "gaps")
+	if err != nil {
+		return nil, err
+	}
+	a.state.change(func(s *status) {
+		s.head, s.through, s.covered, s.sealedAt = checkpoint, to.Through, to.Through, time.Now().UTC()
+		s.closed, s.found, s.gaps = closed, found, gaps
+	})
+	a.board.changed(changed)
+	return &head{checkpoint: checkpoint, through: to.Through, closed: closed}, nil
+}
+
+// commit writes the batch to the index. A damaged index is made again from the log,
+// which holds everything that the batch came from.
+func (a *auditor) commit(to index.Position) ([]lifecycle.Job, error) {
+	changed, err := a.ledger.commit(to)
+	if !errors.Is(err, index.ErrDamaged) {
+		return changed, err
+	}
+	a.slog.Warn("the job index is made anew", "error", err)
+	if err := a.index.Reset(); err != nil {
+		return nil, err
+	}
+	found, said := a.ledger.news()
+	a.ledger.clear()
+	if err := a.resume(context.Background()); err != nil {
+		return nil, err
+	}
+	a.ledger.found, a.ledger.said = found, said
+	return nil, nil
+}
+
+// unpublished is the newest head, if the stream does not say it yet.
+func (a *auditor) unpublished(ctx context.Context) (*head, error) {
+	s, _, _ := a.state.get()
+	if s.through == 0 {
+		return nil, nil
+	}
+	p, found, err := lastSealed(ctx, a.stream, a.ledger.book)
+	if err != nil {
+		return nil, err
+	}
+	if found && p.Size >= s.head.Size && p.Dispatch == dispatch(s.closed) {
+		return nil, nil
+	}
+	return &head{checkpoint: s.head, through: s.through, closed: s.closed}, nil
+}
+
+// lastSealed is what the stream says about the newest head, if it is believable.
+func lastSealed(ctx context.Context, stream Stream, book *trust.Book) (*events.AuditSealed, bool, error) {
+	filter := events.For("audit.sealed", events.SiteScope, site.Epoch, "*").String()
+	st, found, err := stream.Last(ctx, filter)
+	if err != nil || !found {
+		return nil, false, err
+	}
+	e, err := book.Open(st)
+	if err != nil {
+		return nil, false, nil
+	}
+	p, ok := e.Payload.(*events.AuditSealed)
+	return p, ok, nil
+}
+
+// closeDispatch says on the stream that nothing may start any more. It repeats the
+// last head with dispatch closed, so that nobody's view of the log goes back.
+func (a *auditor) closeDispatch(ctx context.Context, standing *standing.Standing) error {
+	if err := standing.Refresh(ctx); err != nil {
+		return err
+	}
+	p, found, err := lastSealed(ctx, a.stream, standing.Book())
+	if err != nil || found && p.Dispatch == dispatchClosed {
+		return err
+	}
+	if !found {
+		p = &events.AuditSealed{}
+	}
+	p.Dispatch, p.Extra = dispatchClosed, nil
+	last, _, err := a.stream.Last(ctx, auditFilter)
+	if err != nil {
+		return err
+	}
+	_, err = a.outbox.say(ctx, "audit.sealed", last.Seq, *p)
+	return err
+}
