@@ -174,7 +174,10 @@ func (r *rule) denies(q Request) miss {
 	}
 	nearest := missed(missProgram, "the program is not %s", r.named())
 	for _, v := range views(q.Argv, []string{q.Cwd, q.RealCwd}) {
-		if !r.namesProgram(v, q.ResolvedPath) {
+		if v.loose && r.namesAny(v.argv) {
+			return miss{}
+		}
+		if v.loose || !r.namesProgram(v, q.ResolvedPath) {
 			continue
 		}
 		if r.fitsArgs(v) {
@@ -202,6 +205,18 @@ func (r *rule) namesProgram(v view, real string) bool {
 		}
 		if same {
 			return true
+		}
+	}
+	return false
+}
+
+// namesAny reports whether a program of the rule is among words, or among their parts.
+func (r *rule) namesAny(words []string) bool {
+	for _, word := range words {
+		for _, part := range append(splitWord(word), word) {
+			if r.namesProgram(view{argv: []string{part}, wrapped: true}, "") {
+				return true
+			}
 		}
 	}
 	return false

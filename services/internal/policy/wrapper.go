@@ -13,6 +13,9 @@ type view struct {
 	folders []string
 	// wrapped marks a command behind a wrapper; where its program lies is not known.
 	wrapped bool
+	// loose marks words too many to try one by one; naming a denied program among them
+	// is enough to be denied.
+	loose bool
 }
 
 // wrapper describes how a program that starts another one reads its arguments.
@@ -121,22 +124,43 @@ func assignment(arg string) bool {
 	return ok && name != "" && !strings.ContainsAny(name, "/-")
 }
 
+// maxSuffixes bounds the words that are tried one by one, since the work grows with
+// their square and whoever proposes chooses how many there are.
+const maxSuffixes = 64
+
 // suffixes returns every later word of argv as if a command began there. A word with
 // blanks may itself hold a command (env -S), so its fields are tried as well.
 func suffixes(argv, folders []string) []view {
+	if len(argv) > maxSuffixes {
+		return []view{{argv: argv[1:], wrapped: true, loose: true}}
+	}
 	folders = reachable(argv[1:], folders)
 	var all []view
 	for i := 1; i < len(argv); i++ {
 		all = append(all, view{argv: argv[i:], folders: folders, wrapped: true})
-		if fields := strings.Fields(strings.TrimPrefix(argv[i], "-S")); len(fields) > 0 && fields[0] != argv[i] {
-			all = append(all, view{argv: append(fields, argv[i+1:]...), folders: folders, wrapped: true})
+		fields := splitWord(argv[i])
+		if len(fields) > maxSuffixes {
+			all = append(all, view{argv: fields, wrapped: true, loose: true})
+			continue
+		}
+		if len(fields) == 1 && fields[0] == argv[i] {
+			continue
+		}
+		whole := append(fields, argv[i+1:]...)
+		for j := range fields {
+			all = append(all, view{argv: whole[j:], folders: folders, wrapped: true})
 		}
 	}
 	return all
 }
 
+// splitWord returns what env -S would make of a word, as far as no quotes are involved.
+func splitWord(word string) []string {
+	return strings.Fields(strings.TrimPrefix(strings.TrimPrefix(word, "--split-string="), "-S"))
+}
+
 // maxFolders bounds the work for one wrapper; it is far above what a person writes.
-const maxFolders = 256
+const maxFolders = 32
 
 // reachable adds to folders those outside the working folder that the words of a
 // wrapper may change to (env -C, sudo --chdir, chroot).
