@@ -1,0 +1,41 @@
+# One toolchain for everybody: this wins over what the environment says, so a
+# newer or an older Go on the machine builds the same program.
+export GOTOOLCHAIN := go1.27.3
+
+GO ?= go
+.DEFAULT_GOAL := help
+
+# Targets say what they do after '##'; help and the README print those lines.
+
+.PHONY: help
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## build every program of cmd/ into bin/, static and without paths of this machine
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./cmd/...
+
+.PHONY: test
+test: ## run every test in a random order; needs Go and git only
+	$(GO) test -shuffle=on ./...
+
+.PHONY: race
+race: ## run every test under the race detector; needs a C compiler
+	CGO_ENABLED=1 $(GO) test -race -shuffle=on ./...
+
+.PHONY: check
+check: ## vet for Linux and darwin, formatting, generated files and the rules of the house
+	$(GO) vet ./...
+	GOOS=darwin CGO_ENABLED=0 $(GO) vet ./...
+	@unformatted=$$(gofmt -l cmd events services); \
+	if [ -n "$$unformatted" ]; then echo "not formatted, run gofmt -w on:"; echo "$$unformatted"; exit 1; fi
+	$(GO) test ./events ./services/internal/repocheck
+
+.PHONY: generate
+generate: ## write what is derived: schemas, missing golden files, the README's generated regions
+	$(GO) test ./events -run '^TestSchemas' -update
+	$(GO) test ./services/internal/repocheck -run '^TestReadme' -update
+
+.PHONY: demo
+demo: build ## show a job from proposal to verified log, offline, in a throw-away folder
+	scripts/demo.sh
