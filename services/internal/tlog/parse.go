@@ -1,7 +1,6 @@
 package tlog
 
 import (
-	"encoding/hex"
 	"fmt"
 	"math"
 	"strconv"
@@ -131,13 +130,31 @@ func (p *parser) tokenValue(key, v string, dst *string, optional bool) {
 func (p *parser) digest(key string, dst *Hash) { p.hash(key, p.line(key), dst) }
 
 func (p *parser) hash(key, v string, dst *Hash) {
-	ok := len(v) == 2*len(dst)
-	for i := 0; ok && i < len(v); i++ {
-		ok = v[i] >= '0' && v[i] <= '9' || v[i] >= 'a' && v[i] <= 'f'
+	if p.bad != "" {
+		return
 	}
-	if p.check(key, ok); p.bad == "" {
-		hex.Decode(dst[:], []byte(v)) // cannot fail: every digit was looked at
+	if len(v) != 2*len(dst) {
+		p.bad = key
+		return
 	}
+	wrong := byte(0)
+	for i := range dst {
+		hi, lo := nibble(v[2*i]), nibble(v[2*i+1])
+		wrong |= hi | lo
+		dst[i] = hi<<4 | lo&15
+	}
+	p.check(key, wrong < 16)
+}
+
+// nibble is the value of a lower-case hex digit, or 16 and more for anything else.
+func nibble(c byte) byte {
+	switch {
+	case c >= '0' && c <= '9':
+		return c - '0'
+	case c >= 'a' && c <= 'f':
+		return c - 'a' + 10
+	}
+	return 16
 }
 
 func (p *parser) number(key, v string, dst *uint64, most uint64) {

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"time"
@@ -46,7 +45,13 @@ func AppendHeaderBlock(dst []byte, h map[string][]string) []byte {
 	if len(h) == 0 {
 		return dst
 	}
-	for _, k := range slices.Sorted(maps.Keys(h)) {
+	var few [16]string // saves an allocation
+	keys := few[:0]
+	for k := range h {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	for _, k := range keys {
 		dst = appendText(dst, k)
 		dst = binary.BigEndian.AppendUint32(dst, uint32(len(h[k])))
 		for _, v := range h[k] {
@@ -65,38 +70,65 @@ func ParseHeaderBlock(b []byte) (map[string][]string, error) {
 	if len(b) == 0 {
 		return nil, nil
 	}
-	h := map[string][]string{}
-	last := ""
-	for len(b) > 0 {
-		k, rest, ok := cutText(b)
-		if !ok || len(rest) < 4 || len(h) > 0 && k <= last {
-			return nil, fmt.Errorf("%w: header block near key %d", ErrMalformed, len(h))
+	p := blockParser{rest: string(b)}
+	h := make(map[string][]string, 8)
+	single := make([]string, 0, 8) // backs the headers that have one value, which are most
+	for last := ""; p.rest != ""; {
+		key := p.text()
+		if len(h) > 0 && key <= last {
+			p.bad = true
 		}
-		n := binary.BigEndian.Uint32(rest)
-		b = rest[4:]
-		if uint64(n)*4 > uint64(len(b)) {
-			return nil, fmt.Errorf("%w: header block: %d values announced, %d bytes left", ErrMalformed, n, len(b))
+		n := p.number()
+		if uint64(n)*4 > uint64(len(p.rest)) {
+			p.bad = true
 		}
-		values := make([]string, n)
-		for i := range values {
-			if values[i], b, ok = cutText(b); !ok {
-				return nil, fmt.Errorf("%w: header block near key %d", ErrMalformed, len(h))
+		if p.bad {
+			return nil, fmt.Errorf("%w: header block at key %d", ErrMalformed, len(h))
+		}
+		var values []string
+		if n == 1 {
+			single = append(single, p.text())
+			values = single[len(single)-1 : len(single) : len(single)]
+		} else {
+			values = make([]string, n)
+			for i := range values {
+				values[i] = p.text()
 			}
 		}
-		h[k], last = values, k
+		h[key], last = values, key
+	}
+	if p.bad {
+		return nil, fmt.Errorf("%w: header block ends inside a value", ErrMalformed)
 	}
 	return h, nil
 }
 
-func cutText(b []byte) (string, []byte, bool) {
-	if len(b) < 4 {
-		return "", nil, false
+// blockParser takes numbers and texts off the front of a header block. Once one is
+// short it is bad, and empty.
+type blockParser struct {
+	rest string
+	bad  bool
+}
+
+func (p *blockParser) number() uint32 {
+	if len(p.rest) < 4 {
+		p.rest, p.bad = "", true
+		return 0
 	}
-	n := uint64(binary.BigEndian.Uint32(b))
-	if n > uint64(len(b)-4) {
-		return "", nil, false
+	n := uint32(p.rest[0])<<24 | uint32(p.rest[1])<<16 | uint32(p.rest[2])<<8 | uint32(p.rest[3])
+	p.rest = p.rest[4:]
+	return n
+}
+
+func (p *blockParser) text() string {
+	n := uint64(p.number())
+	if n > uint64(len(p.rest)) {
+		p.rest, p.bad = "", true
+		return ""
 	}
-	return string(b[4 : 4+n]), b[4+n:], true
+	s := p.rest[:n]
+	p.rest = p.rest[n:]
+	return s
 }
 
 // HeaderDigest is the SHA-256 of the header block, or the zero Hash if there is none.

@@ -2,11 +2,11 @@ package tlog
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 )
 
 const scanBuffer_bytes = 256 << 10
@@ -18,6 +18,7 @@ type scanner struct {
 	entEnd, rawEnd int64 // where the files end
 	entAt, rawAt   int64 // after the last whole entry, the last whole frame
 	entry, frame   []byte
+	head           [frameHead_bytes]byte
 }
 
 func newScanner(ent, raw io.ReaderAt, entAt, entEnd, rawAt, rawEnd int64) *scanner {
@@ -38,11 +39,10 @@ func section(f io.ReaderAt, from, to int64) *bufio.Reader {
 // nextEntry returns the next entry, valid until the next call; io.EOF at a clean end,
 // io.ErrUnexpectedEOF if the file ends inside an entry.
 func (s *scanner) nextEntry() ([]byte, error) {
-	var head [2]byte
-	if _, err := io.ReadFull(s.ent, head[:]); err != nil {
+	if _, err := io.ReadFull(s.ent, s.head[:2]); err != nil {
 		return nil, err
 	}
-	n := int(binary.BigEndian.Uint16(head[:]))
+	n := int(binary.BigEndian.Uint16(s.head[:2]))
 	s.entry = grow(s.entry, n)
 	if _, err := io.ReadFull(s.ent, s.entry); err != nil {
 		return nil, unexpected(err)
@@ -54,11 +54,10 @@ func (s *scanner) nextEntry() ([]byte, error) {
 // nextFrame returns the next raw frame, valid until the next call, with the same ends
 // as nextEntry. It allocates no more than the file can hold.
 func (s *scanner) nextFrame() (block, payload []byte, err error) {
-	var head [frameHead_bytes]byte
-	if _, err := io.ReadFull(s.raw, head[:]); err != nil {
+	if _, err := io.ReadFull(s.raw, s.head[:]); err != nil {
 		return nil, nil, err
 	}
-	nb, np, err := frameLengths(head[:])
+	nb, np, err := frameLengths(s.head[:])
 	if err != nil {
 		return nil, nil, err
 	}
@@ -87,11 +86,11 @@ func unexpected(err error) error {
 	return err
 }
 
-// prevOf reads an entry's link without parsing the rest of it.
-func prevOf(entry []byte) (string, bool) {
-	_, rest, ok := strings.Cut(string(entry[:min(len(entry), 128)]), "\nprev ")
+// prevOf reads an entry's link, in hex, without parsing the rest of it.
+func prevOf(entry []byte) ([]byte, bool) {
+	_, rest, ok := bytes.Cut(entry[:min(len(entry), 128)], []byte("\nprev "))
 	if !ok || len(rest) < 64 {
-		return "", false
+		return nil, false
 	}
 	return rest[:64], true
 }

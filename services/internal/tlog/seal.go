@@ -1,6 +1,7 @@
 package tlog
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -93,7 +94,7 @@ func (l *Log) readBack() (*frontier, error) {
 			return nil, fmt.Errorf("read leaf %d back: %w", tree.n, err)
 		}
 		hex.Encode(link[:], prev[:])
-		if got, ok := prevOf(entry); !ok || got != string(link[:]) {
+		if got, ok := prevOf(entry); !ok || !bytes.Equal(got, link[:]) {
 			return nil, fmt.Errorf("read leaf %d back: %w: its link is not the one written", tree.n, ErrCorrupt)
 		}
 		prev = sha256.Sum256(entry)

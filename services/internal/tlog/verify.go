@@ -21,8 +21,8 @@ import (
 // that Verify could not do its work, or is the visitor's.
 //
 // visit, if not nil, sees each entry that parses, in order, sealed or not. rec is nil if
-// the entry is no event or its record is missing or altered; its header values may be
-// kept, its Payload only lives until visit returns.
+// the entry is no event or its record is missing or altered. rec and its Payload only
+// live until visit returns; its Header and the entry may be kept.
 func Verify(ctx context.Context, dir string, verifiers note.Verifiers, visit func(leaf int64, e Entry, rec *Record) error) (Report, error) {
 	v := &verification{dir: dir, visit: visit, jobs: map[jobKey]int64{}}
 	err := v.run(ctx, verifiers)
@@ -45,8 +45,9 @@ type verification struct {
 	tree    frontier
 	prev    Hash
 	jobs    map[jobKey]int64
-	lost    bool // raw.log cannot be followed any more
-	blind   bool // the entry before did not parse: what follows it is unknown
+	lost    bool   // raw.log cannot be followed any more
+	blind   bool   // the entry before did not parse: what follows it is unknown
+	rec     Record // of the entry that visit sees
 	scratch []byte
 	stored  []byte
 
@@ -283,12 +284,12 @@ func (v *verification) checkRecord(leaf int64, e *Entry) *Record {
 	if v.visit == nil {
 		return nil
 	}
-	rec := &Record{Seq: e.Seq, Time: e.Time, Subject: e.Subject, Payload: payload}
-	if rec.Header, err = ParseHeaderBlock(block); err != nil {
+	v.rec = Record{Seq: e.Seq, Time: e.Time, Subject: e.Subject, Payload: payload}
+	if v.rec.Header, err = ParseHeaderBlock(block); err != nil {
 		v.add(leaf, e.Seq, RawMalformed, "%v", err)
 		return nil
 	}
-	return rec
+	return &v.rec
 }
 
 // skipFrame keeps raw.log in step after an entry that does not parse.
