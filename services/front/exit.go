@@ -121,7 +121,7 @@ func object(err error) *agentapi.Error {
 // report says what went wrong, on standard error.
 func report(w io.Writer, asJSON bool, err error) {
 	var e *exit
-	if errors.As(err, &e) && e.err == nil {
+	if err == nil || errors.As(err, &e) && e.err == nil {
 		return
 	}
 	o := object(err)

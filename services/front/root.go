@@ -131,13 +131,22 @@ func (a *app) say(format string, args ...any) {
 	fmt.Fprintf(a.err, "banksman: "+format+"\n", args...)
 }
 
-// Version is the module's version as the build recorded it.
+// release is the version that the next tag will carry.
+const release = "0.1.0"
+
+// Version is the release, with the revision where the build recorded one
+// (Semantic Versioning 2.0.0).
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "" || info.Main.Version == "(devel)" {
-		return "devel"
+	if !ok {
+		return release
 	}
-	return info.Main.Version
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && s.Value != "" {
+			return release + "+" + s.Value[:min(len(s.Value), 12)]
+		}
+	}
+	return release
 }
 
 func (a *app) versionCommand() *cobra.Command {

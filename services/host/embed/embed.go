@@ -137,7 +137,9 @@ func (b *embedded) reload(ctx context.Context) error {
 }
 
 // Use points a connection at the server without a socket.
-func (b *embedded) Use(c *bus.Config) { c.InProcess = b.server.InProcess() }
+func (b *embedded) Use(c *bus.Config) {
+	c.InProcess, c.CAFile, c.URL = b.server.InProcess(), "", "" // no socket, so nothing to encrypt
+}
 
 // Close shuts the server down and waits for it.
 func (b *embedded) Close() { b.server.Shutdown() }

@@ -1,0 +1,6 @@
+//go:build !race
+
+package lab
+
+// raceEnabled builds commands under test with the race detector, too.
+const raceEnabled = false
