@@ -1,0 +1,407 @@
+package auditor
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/banksman/banksman/events"
+	"github.com/banksman/banksman/services/internal/keys"
+	"github.com/banksman/banksman/services/internal/site"
+	"github.com/banksman/banksman/services/internal/tlog"
+	"github.com/banksman/banksman/services/internal/trust"
+)
+
+// Newest tells what the bus holds, for freshness.
+type Newest interface {
+	// LastNonAuditSeq is the sequence of the last event that is not the auditor's
+	// own, 0 if there is none.
+	LastNonAuditSeq(ctx context.Context) (uint64, error)
+}
+
+// Options say what to verify and what to believe.
+type Options struct {
+	LogDir   string         // folder of the log
+	HeadFile string         // the head that is kept elsewhere, empty for none
+	Origin   string         // the site's name
+	RootKey  keys.PublicKey // pinned; trust files are believed if it signed them
+	MaxAge   time.Duration  // without a bus, how old a head may be; 0 is 24 hours
+	Bus      Newest         // nil to verify offline
+	Now      func() time.Time
+}
+
+// defaultMaxAge is how old a head may be when nobody can be asked.
+const defaultMaxAge = 24 * time.Hour
+
+// sealWait bounds the wait for the seal of what was stored before the call.
+const sealWait = 5 * time.Second
+
+// Verify checks a log. It changes nothing and may run beside a live auditor. What is
+// wrong with the log is in the Report; an error means that there is nothing to check
+// or that it cannot be read.
+func Verify(ctx context.Context, o Options) (Report, error) {
+	if _, err := o.RootKey.Bytes(); err != nil {
+		return Report{}, fmt.Errorf("verify %s: root key: %w", o.LogDir, err)
+	}
+	if o.MaxAge <= 0 {
+		o.MaxAge = defaultMaxAge
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	target, busErr := o.target(ctx)
+	v := &verifier{
+		options: o, book: trust.New(o.Origin, o.RootKey), sessions: map[string]uint64{}, said: map[string]bool{},
+	}
+	headFile, err := v.readHeadFile()
+	if err != nil {
+		return Report{}, fmt.Errorf("verify %s: %w", o.LogDir, err)
+	}
+	logReport, err := tlog.Verify(ctx, o.LogDir, &v.signers, v.visit)
+	if err != nil {
+		return Report{}, err
+	}
+	v.judgeLog(&logReport)
+	v.judgeSigner()
+	v.judgeHeadFile(headFile, &logReport)
+	v.judgeEvents()
+	v.judgeTail()
+	v.report.Freshness = v.freshness(target, busErr)
+	return v.finish(&logReport), nil
+}
+
+// target is what the head must cover, when there is a bus. It waits a little for the
+// seal of what is stored already.
+func (o *Options) target(ctx context.Context) (seq uint64, err error) {
+	if o.Bus == nil {
+		return 0, nil
+	}
+	if seq, err = o.Bus.LastNonAuditSeq(ctx); err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, sealWait)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for sealedThrough(o.LogDir) < seq {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return seq, nil
+		}
+	}
+	return seq, nil
+}
+
+// sealedThrough is what the checkpoint in a folder covers, 0 if that cannot be read.
+func sealedThrough(dir string) uint64 {
+	r, err := tlog.OpenReader(dir)
+	if err != nil {
+		return 0
+	}
+	defer r.Close()
+	cp, err := r.Checkpoint()
+	if err != nil || cp.Size < 1 {
+		return 0
+	}
+	at, err := positionAt(r, cp.Size)
+	if err != nil {
+		return 0
+	}
+	return at.Through
+}
+
+// verifier is one run of Verify.
+type verifier struct {
+	options Options
+	book    *trust.Book
+	report  Report
+	signers heldSigners
+
+	integrity, authenticity, completeness reasons
+
+	sealedTrust *events.TrustPublished // in force at the head
+	headTime    time.Time
+	tail        int64 // events beyond the head that are not audit events
+	tailSeq     uint64
+
+	next     int64 // leaf that visit expects
+	runs     []run
+	sessions map[string]uint64
+	order    []unbelievedEvent
+	said     map[string]bool // seq/code named by a believable violation_found
+}
+
+// run is a stretch of leaves whose sequences rise by one.
+type run struct {
+	leaf int64
+	seq  uint64
+}
+
+// seqOf is the sequence of an event's leaf that was visited; 0 for no leaf.
+func (v *verifier) seqOf(leaf int64) uint64 {
+	i, found := slices.BinarySearchFunc(v.runs, leaf, func(r run, leaf int64) int { return cmp.Compare(r.leaf, leaf) })
+	if !found {
+		i--
+	}
+	if leaf < 0 || i < 0 {
+		return 0
+	}
+	return v.runs[i].seq + uint64(leaf-v.runs[i].leaf)
+}
+
+// note remembers which sequence a leaf has.
+func (v *verifier) note(leaf int64, seq uint64) {
+	if n := len(v.runs); n == 0 || v.seqOf(leaf) != seq {
+		v.runs = append(v.runs, run{leaf, seq})
+	}
+}
+
+type unbelievedEvent struct {
+	leaf   int64
+	seq    uint64
+	code   string
+	detail string
+}
+
+// head is the size that the checkpoint claims. It is known from the first leaf on,
+// because the checkpoint is read before.
+func (v *verifier) head() int64 { return v.signers.size }
+
+// visit sees every leaf in order.
+func (v *verifier) visit(leaf int64, e tlog.Entry, rec *tlog.Record) error {
+	sealed := leaf < v.head()
+	if leaf > v.next {
+		v.completeness.add(fmt.Sprintf("leaves %d to %d cannot be read", v.next, leaf-1))
+	}
+	v.next = leaf + 1
+	if seq, ok := e.LastSeq(); ok && sealed {
+		v.report.ThroughSeq = seq
+	}
+	switch {
+	case e.Kind == tlog.KindGap && !sealed:
+		v.tail, v.tailSeq = v.tail+1, e.To
+	case e.Kind == tlog.KindEvent:
+		v.report.Events++
+		if sealed {
+			v.headTime = e.Time
+		} else if !isAudit(e.Subject) {
+			v.tail, v.tailSeq = v.tail+1, e.Seq
+		}
+		v.note(leaf, e.Seq)
+		if rec != nil {
+			v.event(leaf, e, storedOf(*rec))
+		} else if id, err := events.ParseID(e.ID); err == nil { // tlog has reported what is wrong
+			v.session(e.Seq, id)
+		}
+	}
+	if leaf == v.head()-1 {
+		v.sealedTrust = v.book.Current()
+	}
+	return nil
+}
+
+// event checks one event against the trust file in force.
+func (v *verifier) event(leaf int64, entry tlog.Entry, st events.Stored) {
+	m := metaOf(st)
+	if entry.Job != m.Job || !sameMeta(entry, m) {
+		v.bad(leaf, st.Seq, "entry_meta", "the entry names another id, job, actor or signature than the message")
+	}
+	st.Data = slices.Clone(st.Data) // its memory ends with the visit, a trust file stays
+	e, err := v.book.Open(st)
+	var unknown *events.UnknownKind
+	if err != nil && !errors.As(err, &unknown) {
+		v.bad(leaf, st.Seq, codeOf(err), err.Error())
+		return
+	}
+	if before := v.seqOf(entry.JobPrev); entry.Job != "" && e.Expect != before {
+		v.bad(leaf, st.Seq, codeWrongPosition, fmt.Sprintf("signed for the place after %d, the job's last was %d", e.Expect, before))
+	}
+	v.session(st.Seq, e.ID)
+	if p, ok := e.Payload.(*events.AuditViolationFound); ok {
+		v.said[unsaid{Seq: p.Seq, Code: p.Code}.key()] = true
+	}
+}
+
+// session checks that the counter of a session has no hole.
+func (v *verifier) session(seq uint64, id events.ID) {
+	key := id.Actor + "/" + id.Session
+	if b := followsInSession(v.sessions[key], id); b != nil {
+		v.completeness.add(fmt.Sprintf("%s at sequence %d: %s", b.code, seq, b.detail))
+	}
+	v.sessions[key] = max(v.sessions[key], id.N)
+}
+
+// sameMeta compares what an entry says with what the message says, as far as it can
+// stand in an entry.
+func sameMeta(e tlog.Entry, m tlog.Meta) bool {
+	same := func(entry, message string) bool { return entry == message || entry == "" }
+	return e.Meta == m.CEDigest && same(e.ID, m.ID) && same(e.Expect, m.Expect) && same(e.Actor, m.ActorKey) && same(e.Sig, m.ActorSig)
+}
+
+// bad notes an event that may not be believed.
+func (v *verifier) bad(leaf int64, seq uint64, code, detail string) {
+	v.order = append(v.order, unbelievedEvent{leaf, seq, code, detail})
+}
+
+// judgeEvents writes down what visit found, once every report of the auditor is known.
+func (v *verifier) judgeEvents() {
+	for _, u := range v.order {
+		v.report.Unbelieved++
+		reported := "reported by the auditor"
+		if !v.said[unsaid{Seq: u.seq, Code: u.code}.key()] {
+			v.report.Unreported++
+			reported = "not reported by the auditor"
+		}
+		v.authenticity.add(fmt.Sprintf("sequence %d (leaf %d): %s: %s (%s)", u.seq, u.leaf, u.code, u.detail, reported))
+		v.firstBad(u.leaf)
+	}
+	if v.book.Current() == nil {
+		v.authenticity.add("the log holds no trust file that the root key has signed")
+	}
+}
+
+func (v *verifier) firstBad(leaf int64) {
+	if v.report.FirstBadLeaf == nil || leaf < *v.report.FirstBadLeaf {
+		v.report.FirstBadLeaf = &leaf
+	}
+}
+
+// judgeLog sorts what the log's own check found.
+func (v *verifier) judgeLog(r *tlog.Report) {
+	for _, p := range r.Problems {
+		switch p.What {
+		case tlog.SeqHole:
+			v.completeness.add(p.String())
+		case tlog.Torn, tlog.HashesMismatch, tlog.OffsetsMismatch, tlog.JobsMismatch:
+			v.report.Notes = append(v.report.Notes, p.String())
+		default:
+			v.integrity.add(p.String())
+		}
+	}
+	if p, found := r.FirstBad(); found {
+		v.firstBad(p.Leaf)
+	}
+	if want := site.CheckpointOrigin(v.options.Origin); r.Origin != want {
+		v.integrity.add(fmt.Sprintf("the log is of %q, expected %q", r.Origin, want))
+	}
+	for _, g := range r.Gaps {
+		v.report.Gaps = append(v.report.Gaps, Gap{From: g.From, To: g.To})
+		v.completeness.add(fmt.Sprintf("the stream had lost sequences %d to %d", g.From, g.To))
+	}
+}
+
+// judgeSigner checks the checkpoint's signature against the trust file in force at the
+// head, which only the log itself tells.
+func (v *verifier) judgeSigner() {
+	if v.head() == 0 {
+		return // tlog has said why
+	}
+	if v.sealedTrust == nil {
+		v.integrity.add("no trust file is in force at the head, so nobody may sign it")
+		return
+	}
+	if err := v.signers.signedBy(v.sealedTrust.CheckpointKeys); err != nil {
+		v.integrity.add(err.Error())
+	}
+}
+
+// readHeadFile reads the head that is kept elsewhere, before the log is read, so that a
+// live auditor can only be ahead of it.
+func (v *verifier) readHeadFile() (text []byte, err error) {
+	if v.options.HeadFile == "" {
+		return nil, nil
+	}
+	text, err = os.ReadFile(v.options.HeadFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		v.integrity.add(fmt.Sprintf("the head file %s is missing", v.options.HeadFile))
+		return nil, nil
+	}
+	return text, err
+}
+
+// judgeHeadFile compares the head file with the log.
+func (v *verifier) judgeHeadFile(text []byte, r *tlog.Report) {
+	if text == nil {
+		return
+	}
+	name := filepath.Base(v.options.HeadFile)
+	origin, size, root, err := tlog.ParseHead(text)
+	switch {
+	case err != nil:
+		v.integrity.add(fmt.Sprintf("head file %s: %v", name, err))
+		return
+	case origin != r.Origin:
+		v.integrity.add(fmt.Sprintf("head file %s is of %q, the log of %q", name, origin, r.Origin))
+		return
+	case size > r.Size:
+		v.integrity.add(fmt.Sprintf("rollback: head file %s covers %d leaves, the log holds %d", name, size, r.Size))
+		return
+	case size < v.head() && !r.Live:
+		v.integrity.add(fmt.Sprintf("head file %s covers %d leaves, the checkpoint %d: one of them was put back", name, size, v.head()))
+		return
+	case size > v.head() && !r.Live:
+		v.integrity.add(fmt.Sprintf("the checkpoint covers %d leaves, head file %s %d; start the auditor, which signs it again", v.head(), name, size))
+	}
+	if got, err := rootAt(v.options.LogDir, size); err != nil {
+		v.integrity.add(fmt.Sprintf("the root of %d leaves cannot be read: %v", size, err))
+	} else if got != root && !(size == v.head() && root == v.signers.root) {
+		v.integrity.add(fmt.Sprintf("fork: head file %s names another root of %d leaves than the log has", name, size))
+	}
+}
+
+func rootAt(dir string, size int64) (tlog.Hash, error) {
+	r, err := tlog.OpenReader(dir)
+	if err != nil {
+		return tlog.Hash{}, err
+	}
+	defer r.Close()
+	return r.TreeHash(size)
+}
+
+// judgeTail decides about what lies beyond the head. The auditor's own events wait
+// there for the next seal; anything else is not covered by any signature.
+func (v *verifier) judgeTail() {
+	if v.tail > 0 {
+		v.completeness.add(fmt.Sprintf("%d event(s) up to sequence %d lie beyond the signed head", v.tail, v.tailSeq))
+	}
+}
+
+// freshness decides how much the head may have missed.
+func (v *verifier) freshness(target uint64, busErr error) Verdict {
+	switch {
+	case v.head() == 0 || v.headTime.IsZero():
+		return Verdict{Reason: unknownFreshness + "there is no signed head over any event"}
+	case v.options.Bus != nil && busErr != nil:
+		return Verdict{Reason: unknownFreshness + "the bus did not say what it holds: " + busErr.Error()}
+	case v.options.Bus != nil && v.report.ThroughSeq < target:
+		return Verdict{Reason: fmt.Sprintf("the head covers sequence %d, the bus holds event %d", v.report.ThroughSeq, target)}
+	case v.options.Bus != nil:
+		return Verdict{OK: true, Reason: fmt.Sprintf("the head covers the last event of the bus, %d", target)}
+	}
+	age := v.options.Now().Sub(v.headTime)
+	if age > v.options.MaxAge {
+		return Verdict{Reason: fmt.Sprintf("%sthe last sealed event is of %s, %s ago, more than %s; ask the bus to be sure", unknownFreshness,
+			v.headTime.UTC().Format(time.RFC3339), age.Round(time.Second), v.options.MaxAge)}
+	}
+	return Verdict{OK: true, Reason: fmt.Sprintf("the last sealed event is %s old, less than %s", age.Round(time.Second), v.options.MaxAge)}
+}
+
+func (v *verifier) finish(r *tlog.Report) Report {
+	v.report.Integrity = v.integrity.verdict("entries, records, root, signature and head agree")
+	v.report.Authenticity = v.authenticity.verdict("every event is signed by whom the trust file in force lets publish it")
+	v.report.Completeness = v.completeness.verdict("no sequence and no number of a session is missing")
+	v.report.Origin, v.report.Size, v.report.Unsealed = r.Origin, v.head(), r.Unsealed
+	v.report.Root = base64.StdEncoding.EncodeToString(v.signers.root[:])
+	if !v.headTime.IsZero() {
+		v.report.HeadTime = v.headTime.UTC().Format(time.RFC3339Nano)
+	}
+	return v.report
+}
