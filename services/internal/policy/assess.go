@@ -74,7 +74,7 @@ func (p *Policy) prepare(r Request) (q Request, refusal Decision) {
 	q = r
 	q.Cwd, q.RealCwd, q.ResolvedPath = clean(r.Cwd), clean(r.RealCwd), clean(r.ResolvedPath)
 	for _, place := range []string{q.Cwd, q.RealCwd, q.ResolvedPath} {
-		if within(place, p.env.DataDir) {
+		if withinFold(place, p.env.DataDir) {
 			return q, Decision{
 				Code:    CodeInDataDir,
 				Reason:  "the working folder or the program lies in the folder where banksman keeps its state, keys and policy",

@@ -77,7 +77,7 @@ func TestMalformedRequestsAreDenied(t *testing.T) {
 
 func TestTheDataFolderIsNoPlaceToWork(t *testing.T) {
 	p := mustParse(t, goodRule)
-	for _, cwd := range []string{"/var/lib/banksman", "/var/lib/banksman/", "/var/lib/banksman/a/b", "/var/lib/x/../banksman"} {
+	for _, cwd := range []string{"/var/lib/banksman", "/var/lib/banksman/", "/var/lib/banksman/a/b", "/var/lib/x/../banksman", "/Var/lib/BANKSMAN"} {
 		for _, set := range []func(*Request){
 			func(r *Request) { r.Cwd = cwd },
 			func(r *Request) { r.RealCwd = cwd },
@@ -121,6 +121,25 @@ func TestRootsBindTheRealFolder(t *testing.T) {
 		r.RealCwd, r.ResolvedPath = "", ""
 		if d := p.Static(r); d.Verdict != test.static {
 			t.Errorf("%s before resolution: %+v", test.cwd, d)
+		}
+	}
+}
+
+func TestAProgramWhereJobsWriteIsNotTrusted(t *testing.T) {
+	p := mustParse(t, "version = 1\n[[rule]]\nid = \"git\"\nprogram = \"git\"\ndecision = \"allow\"\n[[rule]]\nid = \"ls\"\nprogram = \"ls\"\nroots = [\"/opt/work\"]\ndecision = \"ask\"\n")
+	tests := []struct {
+		cwd, realCwd, program string
+		want                  Verdict
+	}{
+		{"/tmp", "/tmp", "/opt/tools/git", Allow},
+		{"/tmp", "/tmp", "/opt/work/bin/git", Deny}, // the root of another rule
+		{"/link", "/opt/app", "/opt/app/git", Deny}, // the real working folder
+		{"/opt/app", "/tmp", "/opt/app/git", Deny},  // the working folder as proposed
+	}
+	for _, test := range tests {
+		d := p.Assess(Request{Argv: []string{"git"}, Cwd: test.cwd, RealCwd: test.realCwd, ResolvedPath: test.program})
+		if d.Verdict != test.want || d.Verdict == Deny && d.Code != CodeProgramPlace {
+			t.Errorf("%+v: %+v", test, d)
 		}
 	}
 }

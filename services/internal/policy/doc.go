@@ -47,7 +47,8 @@
 // in any letter case, and looks through the wrappers that are plain to see in the
 // argument vector (env, sudo, nice, timeout, busybox and their like). Where it
 // cannot tell the options of a wrapper from the wrapped command it tries every
-// word as the command. A deny rule is a rail, not a wall: an interpreter or an
+// word as the command, and where those are too many it denies as soon as one names the
+// program, so the cost stays bounded. A deny rule is a rail, not a wall: an interpreter or an
 // unknown wrapper can hide any command, and what stops those is that they are
 // unlisted or asked about.
 //

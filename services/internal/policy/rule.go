@@ -186,7 +186,7 @@ func checkRoots(t *table, roots []string, env Env) {
 		switch {
 		case !path.IsAbs(root) || path.Clean(root) != root:
 			t.problem(ProblemBadRoot, "roots", fmt.Sprintf("root %q is not a clean absolute path", root), "write the real path of a folder, without ~ or ..")
-		case within(root, env.DataDir) || within(env.DataDir, root):
+		case withinFold(root, env.DataDir) || withinFold(env.DataDir, root):
 			t.problem(ProblemRootCoversDataDir, "roots", fmt.Sprintf("root %q and the data folder %q lie in one another", root, env.DataDir),
 				"a job there could rewrite state, keys and policy; name a narrower root or move the data folder")
 		}
