@@ -173,6 +173,9 @@ func TestWhoMayNotPublish(t *testing.T) {
 			}
 		}
 	}
+	if got := events.Publishes(events.RoleAuditor); !slices.Equal(got, []events.Kind{"audit.sealed", "audit.violation_found", "audit.gap_found"}) {
+		t.Errorf("the auditor publishes %v", got)
+	}
 	if got := events.Publishes(events.RoleReader); got != nil {
 		t.Errorf("a reader publishes %v", got)
 	}

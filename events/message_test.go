@@ -196,28 +196,67 @@ func TestNewRefusesWhatDoesNotFit(t *testing.T) {
 	}
 }
 
-// Every form has one spelling; what is close to it is refused.
+// Every form has one spelling; what is close to it is refused, and the error
+// names the part that cannot be read.
 func TestOneSpelling(t *testing.T) {
-	for name, change := range map[string]func(*events.Stored){
-		"expect 0": func(st *events.Stored) { st.Header[events.HeaderExpect] = []string{"041"} },
-		"expect +": func(st *events.Stored) { st.Header[events.HeaderExpect] = []string{"+41"} },
-		"version 0": func(st *events.Stored) {
-			st.Header[events.HeaderDataSchema] = []string{"urn:banksman:schema:job.expired:v01"}
-		},
-		"version +": func(st *events.Stored) {
-			st.Header[events.HeaderDataSchema] = []string{"urn:banksman:schema:job.expired:v+1"}
-		},
-		"line end":       func(st *events.Stored) { st.Header[events.HeaderSignature][0] += "\n" },
-		"padding":        func(st *events.Stored) { st.Header[events.HeaderSignature][0] += "=" },
-		"short sig":      func(st *events.Stored) { st.Header[events.HeaderSignature] = []string{"ed25519:abc AAAA"} },
-		"two spaces":     func(st *events.Stored) { respell(st, " ", "  ") },
-		"other key kind": func(st *events.Stored) { respell(st, "ed25519:", "rsa:") },
+	set := func(name, value string) func(*events.Stored) {
+		return func(st *events.Stored) { st.Header[name] = []string{value} }
+	}
+	const schema = "urn:banksman:schema:job.expired:"
+	for name, tc := range map[string]struct {
+		what   string
+		change func(*events.Stored)
+	}{
+		"expect, leading 0":    {events.HeaderExpect, set(events.HeaderExpect, "041")},
+		"expect, sign":         {events.HeaderExpect, set(events.HeaderExpect, "+41")},
+		"expect, too large":    {events.HeaderExpect, set(events.HeaderExpect, "18446744073709551616")},
+		"filter":               {events.HeaderExpectFilter, set(events.HeaderExpectFilter, "bm.job.default.j1.>")},
+		"spec version":         {events.HeaderSpecVersion, set(events.HeaderSpecVersion, "1.0.2")},
+		"type":                 {events.HeaderType, set(events.HeaderType, "banksman.job.denied")},
+		"source":               {events.HeaderSource, set(events.HeaderSource, events.Source(testOrigin, "mate"))},
+		"version, leading 0":   {events.HeaderDataSchema, set(events.HeaderDataSchema, schema+"v01")},
+		"version, sign":        {events.HeaderDataSchema, set(events.HeaderDataSchema, schema+"v+1")},
+		"version 0":            {events.HeaderDataSchema, set(events.HeaderDataSchema, schema+"v0")},
+		"version, negative":    {events.HeaderDataSchema, set(events.HeaderDataSchema, schema+"v-1")},
+		"no version":           {events.HeaderDataSchema, set(events.HeaderDataSchema, schema)},
+		"schema of another":    {events.HeaderDataSchema, set(events.HeaderDataSchema, events.SchemaURI("job.denied", 1))},
+		"schema missing":       {events.HeaderDataSchema, func(st *events.Stored) { delete(st.Header, events.HeaderDataSchema) }},
+		"id of another":        {events.HeaderID, set(events.HeaderID, "mate."+testSession+".7")},
+		"id with four parts":   {events.HeaderID, set(events.HeaderID, "gate."+testSession+".7.1")},
+		"id, odd actor":        {events.HeaderID, set(events.HeaderID, "Gate."+testSession+".7")},
+		"id, short session":    {events.HeaderID, set(events.HeaderID, "gate.0123.7")},
+		"id, counter 0":        {events.HeaderID, set(events.HeaderID, "gate."+testSession+".0")},
+		"id, counter 07":       {events.HeaderID, set(events.HeaderID, "gate."+testSession+".07")},
+		"id twice":             {events.HeaderID, func(st *events.Stored) { st.Header[events.HeaderID] = append(st.Header[events.HeaderID], "x") }},
+		"time":                 {events.HeaderTime, set(events.HeaderTime, "yesterday")},
+		"signature, line end":  {events.HeaderSignature, func(st *events.Stored) { st.Header[events.HeaderSignature][0] += "\n" }},
+		"signature, padding":   {events.HeaderSignature, func(st *events.Stored) { st.Header[events.HeaderSignature][0] += "=" }},
+		"signature, short":     {events.HeaderSignature, set(events.HeaderSignature, "ed25519:abc AAAA")},
+		"signature, 2 spaces":  {events.HeaderSignature, func(st *events.Stored) { respell(st, " ", "  ") }},
+		"signature, other key": {events.HeaderSignature, func(st *events.Stored) { respell(st, "ed25519:", "rsa:") }},
+		"payload":              {"payload", func(st *events.Stored) { st.Data = []byte(`{"proposal":1}`) }},
+		"subject, short":       {"subject", func(st *events.Stored) { st.Subject = "bm.job.default.j1.expired" }},
+		"subject, other space": {"subject", func(st *events.Stored) { st.Subject = "bml.job.default.j1.expired.gate" }},
+		"subject, family":      {"subject", func(st *events.Stored) { st.Subject = "bm.Job.default.j1.expired.gate" }},
+		"subject, verb":        {"subject", func(st *events.Stored) { st.Subject = "bm.job.default.j1.Expired.gate" }},
+		"subject, wildcard":    {"subject", func(st *events.Stored) { st.Subject = "bm.job.*.j1.expired.gate" }},
+		"empty":                {"subject", func(st *events.Stored) { *st = events.Stored{} }},
 	} {
 		st := expiredMessage(t)
-		change(&st)
-		if _, err := events.Open(testOrigin, st); err == nil {
-			t.Errorf("%s: was read", name)
+		tc.change(&st)
+		_, err := events.Open(testOrigin, st)
+		if malformed, ok := err.(*events.Malformed); !ok || malformed.What != tc.what || malformed.Why == "" {
+			t.Errorf("%s: got %v, want malformed: %s", name, err, tc.what)
 		}
+	}
+}
+
+// Text that is not UTF-8 cannot be stored, and the error says whose it is.
+func TestWhatCannotBeEncoded(t *testing.T) {
+	payload := &events.JobExpired{What: "\xff"}
+	_, err := events.New(testOrigin, events.For("job.expired", "default", "j1", "gate"), events.ID{Actor: "gate", Session: testSession, N: 1}, time.Unix(0, 0), 0, payload)
+	if err == nil || !strings.HasPrefix(err.Error(), "encode *events.JobExpired: ") {
+		t.Errorf("got %v", err)
 	}
 }
 

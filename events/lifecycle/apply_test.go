@@ -90,4 +90,90 @@ func TestRefusalText(t *testing.T) {
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
+	err = standing(t, "propose; resolve; allow").do("allow gate2")
+	const withCase = `job.approved in status "approved" refused (illegal_transition): no such move (enough approvals)`
+	if err == nil || err.Error() != withCase {
+		t.Errorf("got %v, want %s", err, withCase)
+	}
+}
+
+// One thing wrong with an event that is otherwise in order: what it comes to.
+func TestOneThingWrong(t *testing.T) {
+	const (
+		pending  = "propose; resolve; assess"
+		approved = "propose attempts=2; resolve; allow"
+		running  = approved + "; start"
+		retry    = running + "; finish outcome=failed retry=1"
+		lost     = running + "; lapse"
+	)
+	for _, tc := range []struct{ by, deed, want string }{
+		{"", "propose attempts=0", "! payload"},
+		{"", "propose ttl=0", "! payload"},
+		{"", "propose timeout=0", "! payload"},
+		{"", "propose argv=", "! payload"},
+		{"", "propose payload_pool=other", "! payload"},
+		{"propose", "resolve proposal=other", "! other_proposal"},
+		{"propose; resolve", "assess proposal=other", "! other_proposal"},
+		{"propose; resolve", "assess resolution=other", "- other_resolution"},
+		{"propose; resolve", "assess resolution=", "- other_resolution"},
+		{pending, "approve valid=0", "! payload"},
+		{pending, "approve attempts=0", "! payload"},
+		{pending, "approve basis=", "! payload"},
+		{pending, "deny proposal=other", "! other_proposal"},
+		{pending, "expire proposal=other", "! other_proposal"},
+		{pending, "cancel start=3", "- fenced"},
+		{approved, "start proposal=other", "! other_proposal"},
+		{approved, "start resolution=other", "! other_resolution"},
+		{approved, "start attempt=2", "! attempt_not_covered"},
+		{approved, "start attempt=0", "! attempt_not_covered"},
+		{approved, "start skip=1", "! attempt_not_covered"},
+		{approved, "start sealed=2", "! attempt_not_covered"},
+		{approved, "start sealed=99", "running"},
+		{approved, "start pool=other", "! other_pool"},
+		{approved, "start expect=2", "- wrong_position"},
+		{approved, "start expect=4", "- wrong_position"},
+		{running, "finish retry=1", "succeeded"},
+		{running, "finish outcome=failed", "failed"},
+		{running, "finish start=0", "- fenced"},
+		{running, "lapse start=3", "- fenced"},
+		{running, "lapse", "lost"},
+		{retry, "lapse start=4", "- fenced"},
+		{retry, "finish start=4", "- fenced"},
+		{retry, "cancel w1 start=4", "- fenced"},
+		{retry, "start attempt=1", "! attempt_not_covered"},
+		{lost, "finish outcome=failed retry=1", "lost"},
+		{lost, "finish w2", "! not_the_claimant"},
+		{"propose retry_safe=yes; resolve; allow; start", "lapse", "lost"},
+	} {
+		if got := answer(t, standing(t, tc.by), tc.deed, map[lifecycle.Row]bool{}); got != tc.want {
+			t.Errorf("%s after %q: %s, want %s", tc.deed, tc.by, got, tc.want)
+		}
+	}
+}
+
+// A kind with the payload of another is refused before anybody reads it.
+func TestAPayloadOfAnotherKind(t *testing.T) {
+	w := standing(t, "propose; resolve; allow")
+	for _, payload := range []any{nil, &events.JobDeclined{}, events.JobStarted{}} {
+		e := events.Event{Seq: 4, Expect: 3, Subject: events.For("job.started", "default", "j1", "w1"), Kind: "job.started", Payload: payload}
+		j, err := lifecycle.Apply(w.job, e)
+		var refused *lifecycle.Refusal
+		if !errors.As(err, &refused) || refused.Code != lifecycle.CodePayload || j.Status != lifecycle.Approved {
+			t.Errorf("%T: %v, %q", payload, err, j.Status)
+		}
+	}
+}
+
+func TestFoldReportsEveryRefusal(t *testing.T) {
+	w := standing(t, "propose; resolve; allow")
+	_ = w.do("finish")
+	_ = w.do("start")
+	_ = w.do("finish w2")
+	j, refused := lifecycle.Fold(w.stored)
+	if len(refused) != 2 || j.Status != lifecycle.Running || !j.Tainted {
+		t.Errorf("%q with %v", j.Status, refused)
+	}
+	if !standing(t, "propose attempts=2; resolve; allow; start; finish outcome=failed retry=1; start").job.RetryAt().IsZero() {
+		t.Error("a running job waits for a retry")
+	}
 }

@@ -101,7 +101,7 @@ func findAct(verb string) (act, bool) {
 func (w *world) proposal(a args) any {
 	kind, id, _ := strings.Cut(a.text("by", "agent:claude"), ":")
 	return &events.JobProposed{
-		Argv: []string{"make"}, Cwd: "/src", Pool: a.text("payload_pool", a.text("pool", "default")), TimeoutS: 60,
+		Argv: strings.Fields(a.text("argv", "make")), Cwd: "/src", Pool: a.text("payload_pool", a.text("pool", "default")), TimeoutS: a.num("timeout", 60),
 		MaxAttempts: a.num("attempts", 1), RetrySafe: a["retry_safe"] == "yes",
 		Proposer: events.Proposer{Kind: kind, ID: id}, ExpiresS: a.num("ttl", 3600),
 	}
