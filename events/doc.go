@@ -12,7 +12,8 @@
 //     come from a Go identifier.
 //   - A payload has one encoding: [Encode] is deterministic, and [Decode]
 //     followed by [Encode] returns the same bytes for everything Encode wrote.
-//     Members that this version does not know are kept, not dropped.
+//     Members of a payload that this version does not know are kept, not
+//     dropped; inside a nested object they are read past.
 //   - The signature text ([SigningText]) binds the site, the subject, all
 //     CloudEvents attributes, the position the writer expected and the payload,
 //     so an event cannot be moved, replayed or re-dated.
@@ -24,7 +25,8 @@
 // The stream owns the facts; this package owns only their meaning. An optional
 // member keeps a payload's version; whatever changes what a fold would do is a
 // new version. Golden examples under testdata/golden are written once and must
-// decode for ever; schemas/released.sum pins every schema that has shipped.
+// decode for ever; schemas/released.sum pins every member that has shipped.
+// "go test ./events/... -update" writes what is generated and adds what is new.
 //
 // # What can go wrong
 //
