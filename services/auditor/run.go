@@ -18,7 +18,10 @@ import (
 )
 
 // Role is the auditor.
-type Role struct{ config Config }
+type Role struct {
+	config Config
+	wrap   func(Stream) Stream // lets tests lie about the stream; nil to believe it
+}
 
 // New makes the role with its defaults.
 func New() *Role { return &Role{config: DefaultConfig()} }
@@ -35,6 +38,14 @@ func (r *Role) Section() config.Section { return config.Section{Name: "auditor",
 // Actor is the token that the auditor signs as.
 func (r *Role) Actor() string { return r.config.ActorName }
 
+// see is the stream as the role sees it.
+func (r *Role) see(s Stream) Stream {
+	if r.wrap != nil {
+		return r.wrap(s)
+	}
+	return s
+}
+
 // Run audits until the context ends.
 func (r *Role) Run(ctx context.Context, env *host.Env) error {
 	signer, vkey, err := keys.LoadCheckpointKey(env.Layout.CheckpointKey())
@@ -46,7 +57,7 @@ func (r *Role) Run(ctx context.Context, env *host.Env) error {
 		return err
 	}
 	a := &auditor{
-		config: &r.config, stream: env.Bus, slog: env.Log, report: env.Report, vkey: vkey,
+		config: &r.config, stream: r.see(env.Bus), slog: env.Log, report: env.Report, vkey: vkey,
 		outbox: newOutbox(env.Append, env.Actor),
 	}
 	a.ledger = newLedger(trust.New(env.Site.Origin, keys.PublicKey(env.Site.RootKey)), nil, own.Public())
@@ -68,7 +79,7 @@ func (r *Role) Run(ctx context.Context, env *host.Env) error {
 // open opens log and index and brings both to where the log ends.
 func (a *auditor) open(ctx context.Context, env *host.Env, signer note.Signer) error {
 	var err error
-	if a.log, err = openLog(ctx, env.Bus, env.Layout, env.Site.Origin, signer); err != nil {
+	if a.log, err = openLog(ctx, a.stream, env.Layout, env.Site.Origin, signer); err != nil {
 		return err
 	}
 	if done := a.log.Recovery(); done != (tlog.Recovery{}) {
