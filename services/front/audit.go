@@ -1,19 +1,27 @@
 package front
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/banksman/banksman/events"
+	"github.com/banksman/banksman/services/auditor"
+	"github.com/banksman/banksman/services/host"
+	"github.com/banksman/banksman/services/internal/bus"
+	"github.com/banksman/banksman/services/internal/keys"
 	"github.com/banksman/banksman/services/internal/query"
+	"github.com/banksman/banksman/services/internal/site"
 )
 
 func (a *app) auditCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "audit", Short: "Look at the log and verify it", GroupID: "prove", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
-	cmd.AddCommand(a.auditStatusCommand())
+	cmd.AddCommand(a.auditStatusCommand(), a.auditVerifyCommand())
 	return cmd
 }
 
@@ -30,5 +38,90 @@ func (a *app) auditStatusCommand() *cobra.Command {
 					s.Size, s.ThroughSeq, s.LastSeq, s.SealedAt.Format(time.RFC3339), s.Root, s.Dispatch, s.Violations, s.Gaps)
 			})
 		},
+	}
+}
+
+func (a *app) auditVerifyCommand() *cobra.Command {
+	var log string
+	var maxAge time.Duration
+	cmd := &cobra.Command{
+		Use: "verify", Short: "Verify the log: integrity, authenticity, completeness, freshness", Args: cobra.NoArgs,
+		Long: "Verify the log from its own files, without trusting any service. Beside a running bus it\nalso checks that the signed head covers the newest event, waiting up to 5 s for the seal.\nExits 0 only when all four verdicts are ok, 3 when nothing but freshness is unknown, else 1.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			l, err := a.layout()
+			if err != nil {
+				return err
+			}
+			s, err := host.LoadSite(l)
+			if err != nil {
+				return err
+			}
+			o := auditor.Options{LogDir: l.AuditLog(), HeadFile: l.AuditHead(), Origin: s.Origin, RootKey: keys.PublicKey(s.RootKey), MaxAge: maxAge}
+			if log != "" {
+				o.LogDir = log
+			} else {
+				done, err := a.newest(cmd.Context(), l, s, &o)
+				if err != nil {
+					return err
+				}
+				defer done()
+			}
+			r, err := auditor.Verify(cmd.Context(), o)
+			if err != nil {
+				return err
+			}
+			if err := a.print(r, func(w io.Writer) { printVerdicts(w, r) }); err != nil {
+				return err
+			}
+			if code := r.ExitCode(); code != ExitOK {
+				return &exit{code: code}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&log, "log", "", "verify this copy of a log folder instead, offline")
+	cmd.Flags().DurationVar(&maxAge, "max-age", 24*time.Hour, "how old the head may be when no bus can be asked")
+	return cmd
+}
+
+// newest lets the verification ask the bus, where one runs from this folder or
+// answers at its address.
+func (a *app) newest(ctx context.Context, l site.Layout, s host.SiteConfig, o *auditor.Options) (done func(), err error) {
+	running, err := host.ReadStatus(ctx, l)
+	if err != nil || len(running.Roles) == 0 {
+		return func() {}, err
+	}
+	c, err := a.connect(ctx, l, s, "reader", events.RoleReader)
+	if errors.Is(err, bus.ErrOutage) || errors.Is(err, context.DeadlineExceeded) {
+		a.say("roles run from %s, but the bus does not answer; verifying offline", l.Dir)
+		return func() {}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	o.Bus = auditor.NewestOf(c)
+	return c.Close, nil
+}
+
+// printVerdicts writes the report for people.
+func printVerdicts(w io.Writer, r auditor.Report) {
+	var rows [][]string
+	for _, v := range []struct {
+		name string
+		auditor.Verdict
+	}{{"integrity", r.Integrity}, {"authenticity", r.Authenticity}, {"completeness", r.Completeness}, {"freshness", r.Freshness}} {
+		state := "FAILED"
+		if v.OK {
+			state = "ok"
+		}
+		rows = append(rows, []string{v.name, state, v.Reason})
+	}
+	table(w, []string{"VERDICT", "", "REASON"}, rows)
+	fmt.Fprintf(w, "%d entries, root %s\n", r.Size, r.Root)
+	if r.FirstBadLeaf != nil {
+		fmt.Fprintf(w, "first bad leaf %d\n", *r.FirstBadLeaf)
+	}
+	for _, n := range r.Notes {
+		fmt.Fprintf(w, "note: %s\n", n)
 	}
 }

@@ -98,21 +98,36 @@ func (p *process) configure() error {
 }
 
 // run makes the peers and runs the group.
-func (p *process) run(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+func (p *process) run(signalled context.Context) error {
+	ctx := context.WithoutCancel(signalled)
 	var group run.Group
+	// Peers drain in the order in which they were added, each after the one
+	// before has ended: what feeds the others first, the auditor last, so that it
+	// seals what they said when they took leave.
 	peer := func(name string, do func(context.Context) error) {
 		ctx, cancel := context.WithCancel(ctx)
+		ended := make(chan struct{})
 		group.Add(func() error {
+			defer close(ended)
 			err := do(ctx)
 			p.board.set(name, false, "stopped")
 			if err != nil && !errors.Is(err, context.Canceled) {
 				return fmt.Errorf("%s: %w", name, err)
 			}
 			return nil
-		}, func(error) { cancel() })
+		}, func(error) {
+			cancel()
+			<-ended
+		})
 	}
+	stopped := make(chan struct{})
+	group.Add(func() error {
+		select {
+		case <-signalled.Done():
+		case <-stopped:
+		}
+		return nil
+	}, func(error) { close(stopped) })
 	if p.embedded != nil {
 		peer(busName, func(ctx context.Context) error { return p.embedded.Watch(ctx, p.report(busName)) })
 	}

@@ -24,8 +24,8 @@ type Job struct {
 	Tainted    string            `json:"tainted,omitempty"`   // code of what taints it
 	Unreadable bool              `json:"unreadable,omitzero"`
 	Ruling     *events.Ruling    `json:"ruling,omitempty"` // the rule that spoke, or a person's words
-	Quorum     int               `json:"quorum,omitempty"`
-	Approved   int               `json:"approved,omitempty"` // how many approvals count so far
+	Quorum     int               `json:"quorum,omitzero"`
+	Approved   int               `json:"approved,omitzero"` // how many approvals count so far
 	Worker     string            `json:"worker,omitempty"`
 	Ending     string            `json:"ending,omitempty"`
 	ExitCode   *int              `json:"exit_code,omitempty"`
@@ -106,7 +106,7 @@ type Result struct {
 	StdoutInfo  events.Output `json:"stdout_info"`
 	StderrInfo  events.Output `json:"stderr_info"`
 	Means       []string      `json:"means,omitempty"`
-	Survivors   int           `json:"survivors,omitempty"`
+	Survivors   int           `json:"survivors,omitzero"`
 	Late        bool          `json:"late,omitzero"`
 }
 
