@@ -216,8 +216,9 @@ func (s *shift) forget(r record) {
 func (s *shift) perform(a *attempt) {
 	rec := newRecorder(s.journal.spool(a.rec), s.cfg.MaxOutputBytes, time.Now())
 	var publishing sync.WaitGroup
+	begun := a.rec
 	publishing.Go(func() {
-		rec.publish(s.life, s.log, func(ctx context.Context, c chunk) error { return s.putOutput(ctx, a.rec, c) })
+		rec.publish(s.life, s.log, func(ctx context.Context, c chunk) error { return s.putOutput(ctx, begun, c) })
 	})
 	result := s.execute(a, rec)
 	var fault error

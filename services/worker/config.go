@@ -37,7 +37,7 @@ func DefaultConfig() Config {
 		},
 		GraceS: 5, LeaseS: 15, DrainS: 30, MaxTimeoutS: 86400,
 		MaxOutputBytes: 8 << 20,
-		Hide:           proc.Namespaces() == nil,
+		Hide:           true,
 		Umask:          proc.DefaultUmask,
 	}
 }

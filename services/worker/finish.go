@@ -150,6 +150,7 @@ func (s *shift) lapseOwn(ctx context.Context, r record) {
 		}
 		if err == nil {
 			s.forget(r)
+			s.later(ctx, r.Job, time.Time{}) // a retry-safe job may have attempts left
 			return
 		}
 		if ctx.Err() != nil {

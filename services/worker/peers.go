@@ -168,7 +168,40 @@ func (s *shift) lapsePeer(ctx context.Context, id string) {
 	switch {
 	case err == nil:
 		s.log.Warn("the attempt of a silent worker lapsed", "job", id, "worker", a.Worker, "session", a.Session, "silent", silent)
+		s.peers.ended(id)
+		s.later(ctx, id, time.Time{}) // a retry-safe job may have attempts left
 	case !conflicts(err) && ctx.Err() == nil:
 		s.log.Warn("a silent worker's attempt could not be lapsed", "job", id, "error", err)
+	}
+}
+
+// lapseSubjects are all lapses in the pool.
+func (s *shift) lapseSubjects() string {
+	return events.PrefixStored + ".job." + s.cfg.Pool + ".*.lapsed.*"
+}
+
+// onLapse ends a running attempt when a peer has let its claim lapse and the
+// job may therefore be started again. An attempt whose job is lost runs on,
+// since nobody else will start it.
+func (s *shift) onLapse(ctx context.Context, st events.Stored) {
+	subject, err := events.ParseSubject(st.Subject)
+	if err != nil {
+		return
+	}
+	s.mu.Lock()
+	var mine *attempt
+	for a := range s.running {
+		if a.started != 0 && a.job.ID == subject.ID {
+			mine = a
+		}
+	}
+	s.mu.Unlock()
+	if mine == nil {
+		return
+	}
+	j, err := s.job(ctx, subject.ID) // the copy proves nothing, the fold does
+	if err == nil && j.ID != "" && fenceOf(j, mine.started) == fenceShut {
+		s.log.Warn("ending a job whose claim lapsed", "job", j.ID)
+		mine.end(reasonFenced)
 	}
 }

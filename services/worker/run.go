@@ -49,6 +49,7 @@ type shift struct {
 	fewer   chan struct{} // closed and replaced when an attempt leaves running
 	waiting map[string]wait
 	away    time.Time // since when the bus is away, zero while it is there
+	phase   string    // why nothing new is taken, empty while it is
 }
 
 func newShift(cfg Config, env *host.Env, j journal) *shift {
@@ -57,6 +58,7 @@ func newShift(cfg Config, env *host.Env, j journal) *shift {
 		me:    identity{actor: env.Actor, session: env.Append.Session(), pool: cfg.Pool},
 		seals: newSealWatch(), peers: newPeers(), slots: make(chan struct{}, cfg.Slots),
 		busy: map[string]bool{}, running: map[*attempt]bool{}, fewer: make(chan struct{}), waiting: map[string]wait{},
+		phase: "starting",
 	}
 	return s
 }
@@ -82,10 +84,22 @@ func (s *shift) run(ctx context.Context) error {
 	if err != nil {
 		return unlessEnded(ctx, err)
 	}
-	s.tell()
+	s.enterPhase("")
 	err = s.labour(ctx, stop, left)
-	s.leave(started)
+	reason := "signal"
+	if err != nil {
+		reason = err.Error()
+	}
+	s.leave(started, reason)
 	return err
+}
+
+// enterPhase says on the board why nothing new is taken, or that it is.
+func (s *shift) enterPhase(phase string) {
+	s.mu.Lock()
+	s.phase = phase
+	s.mu.Unlock()
+	s.tell()
 }
 
 // labour runs every loop and returns after the last one.
@@ -126,7 +140,7 @@ func (s *shift) drain(ctx context.Context, drained <-chan struct{}) {
 	case <-drained:
 		return
 	}
-	s.env.Report(false, "stopping; waits for running jobs")
+	s.enterPhase("stopping; waits for running jobs")
 	if !s.quiet(time.Duration(s.cfg.DrainS)*time.Second, drained) {
 		s.cancelAll(reasonStopped, func(*attempt) bool { return true })
 		s.quiet(time.Duration(s.cfg.GraceS)*time.Second+settleFor, drained)
@@ -160,10 +174,10 @@ func (s *shift) quiet(limit time.Duration, drained <-chan struct{}) bool {
 }
 
 // leave says farewell; a bus that is away misses it.
-func (s *shift) leave(started uint64) {
+func (s *shift) leave(started uint64, reason string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.life), settleFor)
 	defer cancel()
-	_, err := s.env.Append.Append(ctx, s.subject("worker.stopped", s.me.session), started, &events.WorkerStopped{Reason: "signal"})
+	_, err := s.env.Append.Append(ctx, s.subject("worker.stopped", s.me.session), started, &events.WorkerStopped{Reason: reason})
 	if err != nil {
 		s.log.Warn("the worker's leave could not be stored", "error", err)
 	}
@@ -190,9 +204,19 @@ func (s *shift) listen(ctx context.Context) (stop func(), err error) {
 		stop()
 		return nil, err
 	}
+	stops = append(stops, unsubscribe)
+	unsubscribe, err = s.env.Bus.Live(ctx, s.lapseSubjects(), func(st events.Stored) { s.onLapse(ctx, st) })
+	if err != nil {
+		stop()
+		return nil, err
+	}
 	stops = append(stops, unsubscribe, s.env.Bus.Notify(s.onConnection))
 	s.onConnection(s.env.Bus.Connected())
-	return stop, s.readSeal(ctx)
+	if err := s.readSeal(ctx); err != nil {
+		stop()
+		return nil, err
+	}
+	return stop, nil
 }
 
 // onConnection keeps what depends on an unbroken connection.

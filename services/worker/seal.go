@@ -155,7 +155,7 @@ func (s *shift) done(job string) {
 // tell writes the board: the bus that is away, or what has waited longest.
 func (s *shift) tell() {
 	s.mu.Lock()
-	away, longest := s.away, wait{}
+	phase, away, longest := s.phase, s.away, wait{}
 	for _, w := range s.waiting {
 		if longest.since.IsZero() || w.since.Before(longest.since) {
 			longest = w
@@ -164,6 +164,8 @@ func (s *shift) tell() {
 	n := len(s.waiting)
 	s.mu.Unlock()
 	switch {
+	case phase != "":
+		s.env.Report(false, phase)
 	case !away.IsZero():
 		s.env.Report(false, "the bus is away since "+stamp(away)+"; running jobs go on, results wait")
 	case n > 0:

@@ -112,12 +112,18 @@ func (s *spool) advance(c chunk) {
 	}
 	s.read += frameBytes + int64(len(c.data))
 	if s.read == s.end {
-		s.read, s.end = 0, 0
+		s.skipRest()
 	}
 }
 
-// skipRest gives up what the file still holds, after front could not read it.
-func (s *spool) skipRest() { s.read, s.end = 0, 0 }
+// skipRest empties the file, because it is delivered or front could not read
+// it. Old bytes behind new ones would be read as chunks after a crash.
+func (s *spool) skipRest() {
+	s.read, s.end = 0, 0
+	if s.file.Truncate(0) != nil {
+		s.close() // the next push makes a new file
+	}
+}
 
 // keep writes everything that is left to the file and closes it, so that the
 // next life of the worker can publish it.
@@ -135,6 +141,9 @@ func (s *spool) keep() error {
 	}
 	s.close()
 	if rest.file == nil {
+		if err := os.Remove(s.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("spool output: %w", err)
+		}
 		return nil
 	}
 	rest.close()

@@ -10,29 +10,29 @@ import (
 	"github.com/banksman/banksman/services/internal/proc"
 )
 
-// Worker is the role.
-type Worker struct{ cfg Config }
+// Role is the worker.
+type Role struct{ cfg Config }
 
-var _ host.Role = (*Worker)(nil)
+var _ host.Role = (*Role)(nil)
 
 // New makes the role with its defaults.
-func New() *Worker { return &Worker{cfg: DefaultConfig()} }
+func New() *Role { return &Role{cfg: DefaultConfig()} }
 
 // Name is the role's word on the command line.
-func (*Worker) Name() string { return "worker" }
+func (*Role) Name() string { return "worker" }
 
 // Power is the role that its actor must hold.
-func (*Worker) Power() events.Role { return events.RoleWorker }
+func (*Role) Power() events.Role { return events.RoleWorker }
 
 // Section is its table of the configuration.
-func (w *Worker) Section() config.Section { return config.Section{Name: "worker", Into: &w.cfg} }
+func (w *Role) Section() config.Section { return config.Section{Name: "worker", Into: &w.cfg} }
 
 // Actor is the configured actor token.
-func (w *Worker) Actor() string { return w.cfg.Actor }
+func (w *Role) Actor() string { return w.cfg.Actor }
 
 // Run takes jobs until ctx ends, drains, and returns after the last job's
 // processes are gone.
-func (w *Worker) Run(ctx context.Context, env *host.Env) error {
+func (w *Role) Run(ctx context.Context, env *host.Env) error {
 	if w.cfg.Hide {
 		if err := proc.Namespaces(); err != nil {
 			return fmt.Errorf("start the worker: jobs cannot be kept from %s on this machine: %w; "+
