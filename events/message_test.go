@@ -251,6 +251,14 @@ func TestOneSpelling(t *testing.T) {
 	}
 }
 
+func TestParseIDRefuses(t *testing.T) {
+	for _, text := range []string{"", "Gate." + testSession + ".1", "." + testSession + ".1", "gate.0123.1", "gate." + testSession, "gate." + testSession + ".-1"} {
+		if id, err := events.ParseID(text); err == nil {
+			t.Errorf("%q was read as %+v", text, id)
+		}
+	}
+}
+
 // Text that is not UTF-8 cannot be stored, and the error says whose it is.
 func TestWhatCannotBeEncoded(t *testing.T) {
 	payload := &events.JobExpired{What: "\xff"}

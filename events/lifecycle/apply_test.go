@@ -84,16 +84,14 @@ func TestWhenARetryIsDue(t *testing.T) {
 
 // Every refusal is a sentence with the status, the kind and the code.
 func TestRefusalText(t *testing.T) {
-	w := standing(t, "propose")
-	err := w.do("start")
-	const want = `job.started in status "proposed" refused (illegal_transition): it does not wait for a worker`
-	if err == nil || err.Error() != want {
-		t.Errorf("got %v, want %s", err, want)
-	}
-	err = standing(t, "propose; resolve; allow").do("allow gate2")
-	const withCase = `job.approved in status "approved" refused (illegal_transition): no such move (enough approvals)`
-	if err == nil || err.Error() != withCase {
-		t.Errorf("got %v, want %s", err, withCase)
+	for _, tc := range []struct{ by, deed, want string }{
+		{"propose", "start", `job.started in status "proposed" refused (illegal_transition): it does not wait for a worker`},
+		{"propose; resolve; allow", "assess", `job.assessed in status "approved" refused (illegal_transition): no such move`},
+		{"propose; resolve; allow", "allow gate2", `job.approved in status "approved" refused (illegal_transition): no such move (enough approvals)`},
+	} {
+		if err := standing(t, tc.by).do(tc.deed); err == nil || err.Error() != tc.want {
+			t.Errorf("got %v, want %s", err, tc.want)
+		}
 	}
 }
 
