@@ -137,6 +137,7 @@ func TestFaultAtEveryOperation(t *testing.T) {
 					place(t, dir, s.lightning(seen, rng))
 				}
 				name := fmt.Sprintf("operation %d, %s, persisted %v, start %d", at, s.ops[at], persisted, try)
+				covered := covers(t, dir) > 0
 				l, err := open(dir, signer, fileLock{filepath.Join(dir, lockName), noSync}, noSync)
 				if errors.Is(err, ErrNoHead) {
 					if len(shown) > 0 && try == 0 {
@@ -151,6 +152,9 @@ func TestFaultAtEveryOperation(t *testing.T) {
 				if _, cp, err := ParseCheckpoint(shown); err == nil && try == 0 && l.SealedSize() < cp.Size {
 					t.Fatalf("%s: back to %d leaves, %d were shown", name, l.SealedSize(), cp.Size)
 				}
+				if covered && l.Recovery().Rebuilt {
+					t.Fatalf("%s: the derived files were covered and not durable", name)
+				}
 				cp, err := feedAndSeal(l, 80)
 				if err != nil || !bytes.Equal(cp.Note, want.Note) {
 					t.Fatalf("%s: another head, %v", name, err)
@@ -158,6 +162,49 @@ func TestFaultAtEveryOperation(t *testing.T) {
 				must(t, l.Close())
 				wantClean(t, dir)
 			}
+		}
+	}
+}
+
+// covers reads how many leaves the job table promises that the derived files hold.
+func covers(t *testing.T, dir string) int64 {
+	table, err := openJobs(disk{}, filepath.Join(dir, jobsName))
+	must(t, err)
+	defer table.close()
+	return table.covers
+}
+
+// TestBytesThatChangedOnTheWayAreNotSigned flips a bit between Append and the file.
+func TestBytesThatChangedOnTheWayAreNotSigned(t *testing.T) {
+	signer, _ := keys(t, testOrigin)
+	for _, back := range []int64{1, 700, 1200} { // bytes from the end: in the last entry and before it
+		dir := t.TempDir()
+		flip := false
+		d := disk{around: func(op, name string, do func() error) error {
+			if err := do(); err != nil || !flip || op != "write" || name != entriesName {
+				return err
+			}
+			f, err := os.OpenFile(filepath.Join(dir, entriesName), os.O_RDWR, 0)
+			must(t, err)
+			defer f.Close()
+			size, err := sizeOf(f)
+			must(t, err)
+			var b [1]byte
+			_, err = f.ReadAt(b[:], size-back)
+			must(t, err)
+			b[0] ^= 1
+			_, err = f.WriteAt(b[:], size-back)
+			return err
+		}}
+		l, err := create(dir, genesis(), signer, FileLock(dir), d)
+		must(t, err)
+		flip = true
+		if _, err := feedAndSeal(l, 4); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("%d bytes before the end: %v", back, err)
+		}
+		must(t, l.Close())
+		if cp := readCheckpoint(t, dir); cp.Size != 1 {
+			t.Errorf("a head of %d leaves was signed", cp.Size)
 		}
 	}
 }

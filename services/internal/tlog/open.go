@@ -160,10 +160,14 @@ func (l *Log) recover() error {
 	if err := l.loadHead(); err != nil {
 		return err
 	}
-	if err := l.replayAll(); err != nil {
+	now, old, err := l.readOldCheckpoint()
+	if err != nil {
 		return err
 	}
-	return l.reconcileCheckpoint()
+	if err := l.replayAll(old); err != nil {
+		return err
+	}
+	return l.renewCheckpoint(now)
 }
 
 // loadHead reads what the lock says was signed last.
@@ -187,17 +191,18 @@ func (l *Log) loadHead() error {
 
 // replayAll replays from the last leaf that the derived files surely cover. If that
 // does not lead to the signed head, either these files are damaged or the truth is, and
-// only a replay of everything tells.
-func (l *Log) replayAll() error {
+// only a replay of everything tells. old is what the checkpoint file says, if it can be
+// read, and must be a head of the same history.
+func (l *Log) replayAll(old Checkpoint) error {
 	if from := l.jobs.covers; from > 0 && from <= l.head.Size {
-		r := &replay{l: l, from: from}
+		r := &replay{l: l, from: from, old: old}
 		if r.run() == nil {
 			return r.adopt()
 		}
 	}
 	l.jobs.rebuilt = map[jobKey]int64{}
 	clear(l.jobs.pending)
-	r := &replay{l: l}
+	r := &replay{l: l, old: old}
 	if err := errors.Join(r.run(), r.flushSpools()); err != nil {
 		r.dropSpools()
 		return err
@@ -206,36 +211,36 @@ func (l *Log) replayAll() error {
 	return r.adopt()
 }
 
-// reconcileCheckpoint brings the checkpoint file to the lock's head. A crash between the
-// lock swap and the write of the file leaves it one head behind; ahead it can only be
-// if the lock went back.
-func (l *Log) reconcileCheckpoint() error {
+// readOldCheckpoint reads the checkpoint file. It may be missing, torn or behind the
+// lock, since the lock moves first; ahead of it it can only be if the lock went back.
+func (l *Log) readOldCheckpoint() (now []byte, old Checkpoint, err error) {
+	now, err = os.ReadFile(l.path(checkpointName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, Checkpoint{}, nil
+	}
+	if err != nil {
+		return nil, Checkpoint{}, err
+	}
+	if _, old, err = ParseCheckpoint(now); err != nil {
+		return nil, Checkpoint{}, nil // the lock knows better
+	}
+	if old.Size > l.head.Size {
+		return nil, Checkpoint{}, fmt.Errorf("%w: the checkpoint has %d leaves, the lock %d", ErrRollback, old.Size, l.head.Size)
+	}
+	return now, old, nil
+}
+
+// renewCheckpoint signs the lock's head again unless the file holds just that, with the
+// cosignatures of others, perhaps.
+func (l *Log) renewCheckpoint(now []byte) error {
 	signed, err := signHead(string(l.lockText), l.signer)
 	if err != nil {
 		return err
 	}
-	now, err := os.ReadFile(l.path(checkpointName))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	l.head.Note = signed
-	_, cp, err := ParseCheckpoint(now)
-	switch {
-	case err != nil: // missing or torn: the lock knows better
-	case bytes.HasPrefix(now, signed):
-		l.head.Note = now // with the cosignatures of others, perhaps
+	if bytes.HasPrefix(now, signed) {
+		l.head.Note = now
 		return nil
-	case cp.Size > l.head.Size:
-		return fmt.Errorf("%w: the checkpoint has %d leaves, the lock %d", ErrRollback, cp.Size, l.head.Size)
-	default:
-		old, err := loadFrontier(cp.Size, hashFile{l.hashes})
-		if err != nil {
-			return err
-		}
-		if old.root() != cp.Root {
-			return fmt.Errorf("%w: the checkpoint of %d leaves has another root", ErrFork, cp.Size)
-		}
 	}
-	l.recovery.Resigned = true
+	l.head.Note, l.recovery.Resigned = signed, true
 	return l.d.replace(l.path(checkpointName), signed)
 }
