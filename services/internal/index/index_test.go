@@ -333,3 +333,47 @@ func TestOneOwner(t *testing.T) {
 		t.Errorf("a second owner: %v", err)
 	}
 }
+
+// TestDamageWhileOpen overwrites the file under an open index: it answers ErrDamaged or
+// what was stored, and Reset ends in time and makes it usable.
+func TestDamageWhileOpen(t *testing.T) {
+	for name, junk := range map[string]byte{"ones": 0xff, "zeros": 0} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "i")
+			x := open(t, path)
+			var jobs []lifecycle.Job
+			for i := range 300 {
+				jobs = append(jobs, job(fmt.Sprintf("job%03d", i), "p", lifecycle.Approved, uint64(i+1)))
+			}
+			apply(t, x, 999, jobs...)
+			f, err := os.OpenFile(path, os.O_RDWR, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			info, err := f.Stat()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := f.WriteAt(bytes.Repeat([]byte{junk}, int(info.Size())-8192), 8192); err != nil {
+				t.Fatal(err)
+			}
+			if j, found, err := x.Get("job007"); found && err == nil && j.ID != "job007" {
+				t.Errorf("another job: %q", j.ID)
+			}
+			if _, _, err := x.List(Query{Limit: 10}); err != nil && !errors.Is(err, ErrDamaged) {
+				t.Errorf("list: %v", err)
+			}
+			if err := x.Apply(Batch{Jobs: jobs[:1], To: Position{Through: 1000, Leaves: 1001}}); !errors.Is(err, ErrDamaged) {
+				t.Errorf("apply: %v", err)
+			}
+			if err := x.Reset(); err != nil {
+				t.Fatal(err)
+			}
+			apply(t, x, 999, jobs...)
+			if j, err := x.Job("job007"); err != nil || j.ID != "job007" {
+				t.Errorf("after a reset: %v", err)
+			}
+		})
+	}
+}

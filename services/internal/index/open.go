@@ -131,10 +131,28 @@ func openDB(path string) (db *bolt.DB, err error) {
 	})
 }
 
-// closeDB closes a database that may be damaged.
-func closeDB(db *bolt.DB) (err error) {
-	defer catch("close", &err)()
-	return db.Close()
+// closeWait bounds the wait for a database that cannot be closed any more.
+const closeWait = time.Second
+
+// closeDB closes a database that may be damaged. A write that ran into damage can leave
+// the database's own lock held for ever; the wait for it is then given up, and the
+// mapping stays until the process ends.
+func closeDB(db *bolt.DB) error {
+	done := make(chan error, 1)
+	go func() {
+		var err error
+		defer func() { done <- err }()
+		defer catch("close", &err)()
+		err = db.Close()
+	}()
+	late := time.NewTimer(closeWait)
+	defer late.Stop()
+	select {
+	case err := <-done:
+		return err
+	case <-late.C:
+		return damaged("close", "its lock is held")
+	}
 }
 
 // check reads what every later call relies on.
