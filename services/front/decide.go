@@ -11,7 +11,6 @@ import (
 	"github.com/banksman/banksman/events"
 	"github.com/banksman/banksman/events/lifecycle"
 	"github.com/banksman/banksman/services/host"
-	"github.com/banksman/banksman/services/internal/config"
 	"github.com/banksman/banksman/services/internal/keys"
 	"github.com/banksman/banksman/services/internal/query"
 	"github.com/banksman/banksman/services/internal/view"
@@ -58,16 +57,8 @@ func (a *app) denyCommand() *cobra.Command {
 
 // decide opens the person's desk for one decision.
 func (a *app) decide(ctx context.Context, prefix, file string, do func(context.Context, *person.Desk, string) (lifecycle.Job, error)) error {
-	l, err := a.layout()
+	l, s, c, err := a.person()
 	if err != nil {
-		return err
-	}
-	s, err := host.LoadSite(l)
-	if err != nil {
-		return err
-	}
-	c := person.DefaultConfig()
-	if err := config.Load(l.Config(), config.Section{Name: "person", Into: &c}); err != nil {
 		return err
 	}
 	conn, err := a.connect(ctx, l, s, c.ActorName, events.RolePerson)

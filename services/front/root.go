@@ -9,11 +9,11 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime/debug"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"github.com/banksman/banksman/services/host"
 	"github.com/banksman/banksman/services/internal/proc"
 	"github.com/banksman/banksman/services/internal/site"
 )
@@ -71,7 +71,7 @@ func (a *app) root() *cobra.Command {
 	})
 	root.AddGroup(&cobra.Group{ID: "start", Title: "Start and look after a site:"}, &cobra.Group{ID: "ask", Title: "Ask for commands:"},
 		&cobra.Group{ID: "decide", Title: "Look and decide:"}, &cobra.Group{ID: "prove", Title: "Prove:"}, &cobra.Group{ID: "roles", Title: "Run one role in the foreground:"})
-	root.AddCommand(a.initCommand(), a.upCommand(), a.statusCommand(), a.healthCommand(), a.configCommand())
+	root.AddCommand(a.initCommand(), a.upCommand(), a.statusCommand(), a.healthCommand(), a.configCommand(), a.actorCommand())
 	root.AddCommand(a.proposeCommand(), a.runCommand(), a.assessCommand())
 	root.AddCommand(a.lsCommand(), a.showCommand(), a.inboxCommand(), a.approveCommand(), a.denyCommand(), a.eventsCommand(), a.policyCommand())
 	root.AddCommand(a.auditCommand(), a.versionCommand())
@@ -131,29 +131,11 @@ func (a *app) say(format string, args ...any) {
 	fmt.Fprintf(a.err, "banksman: "+format+"\n", args...)
 }
 
-// release is the version that the next tag will carry.
-const release = "0.1.0"
-
-// Version is the release, with the revision where the build recorded one
-// (Semantic Versioning 2.0.0).
-func Version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return release
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && s.Value != "" {
-			return release + "+" + s.Value[:min(len(s.Value), 12)]
-		}
-	}
-	return release
-}
-
 func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Print the version", GroupID: "start", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return a.print(map[string]string{"version": Version()}, func(w io.Writer) { fmt.Fprintln(w, "banksman", Version()) })
+			return a.print(map[string]string{"version": host.Version()}, func(w io.Writer) { fmt.Fprintln(w, "banksman", host.Version()) })
 		},
 	}
 }

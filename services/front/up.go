@@ -85,7 +85,7 @@ func (a *app) host(ctx context.Context, l site.Layout, command string, start hos
 		}
 	}()
 	return host.Run(ctx, host.Options{
-		Layout: l, Command: command, Roles: roles, Embed: start, Version: Version(), Log: log,
+		Layout: l, Command: command, Roles: roles, Embed: start, Version: host.Version(), Log: log,
 		Ready: func() { close(ready) },
 	})
 }

@@ -25,7 +25,7 @@ func (e *Held) Error() string {
 
 // lockRoles claims the roles of a folder for this process. The kernel releases
 // the claims when the process ends, however it ends.
-func lockRoles(l site.Layout, command string, names []string) (unlock func(), err error) {
+func lockRoles(l site.Layout, command, instance string, names []string) (unlock func(), err error) {
 	dir := filepath.Join(l.Run(), "lock")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("claim the folder: %w", err)
@@ -37,7 +37,7 @@ func lockRoles(l site.Layout, command string, names []string) (unlock func(), er
 		}
 	}
 	for _, name := range names {
-		path := filepath.Join(dir, name)
+		path := filepath.Join(dir, name+instance)
 		f := flock.New(path, flock.SetPermissions(0o600))
 		ok, err := f.TryLock()
 		if err != nil || !ok {

@@ -26,11 +26,17 @@ type Role interface {
 	Run(ctx context.Context, env *Env) error
 }
 
+// StartsItselfAgain is a role that starts its own binary again to watch over
+// what it runs. StartedAgain is called before anything else: in such a process
+// it does the watching and never returns, in any other it does nothing.
+type StartsItselfAgain interface{ StartedAgain() }
+
 // Env is what a role works with.
 type Env struct {
 	Layout   site.Layout
 	Site     SiteConfig
 	Actor    string
+	Instance string // tells replicas from one folder apart; empty for the first
 	Version  string
 	Log      *slog.Logger
 	Bus      *bus.Conn

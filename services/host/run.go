@@ -31,10 +31,12 @@ type StartBus func(ctx context.Context, l site.Layout, s SiteConfig, c BusConfig
 type Options struct {
 	Layout  site.Layout
 	Command string // what the operator typed, such as "up"
-	Roles   []Role
-	Embed   StartBus // nil to join a bus
-	Version string
-	Log     *slog.Logger
+	// Instance tells processes apart that run the same role from one folder.
+	Instance string
+	Roles    []Role
+	Embed    StartBus // nil to join a bus
+	Version  string
+	Log      *slog.Logger
 	// Ready is called once, when every role is ready for the first time.
 	Ready func()
 }
@@ -49,13 +51,13 @@ func Run(ctx context.Context, o Options) error {
 	if err := p.configure(); err != nil {
 		return err
 	}
-	unlock, err := lockRoles(o.Layout, o.Command, p.names())
+	unlock, err := lockRoles(o.Layout, o.Command, o.Instance, p.names())
 	if err != nil {
 		return err
 	}
 	defer unlock()
 	p.board = newBoard(p.names(), o.Ready)
-	stop, err := serveStatus(o.Layout, o.Command, p.board)
+	stop, err := serveStatus(o.Layout, o.Command+o.Instance, p.board)
 	if err != nil {
 		return err
 	}
@@ -175,7 +177,7 @@ func (p *process) env(ctx context.Context, r Role) (*Env, error) {
 		return nil, err
 	}
 	return &Env{
-		Layout: p.Layout, Site: p.site, Actor: r.Actor(), Version: p.Version, Log: log,
+		Layout: p.Layout, Site: p.site, Actor: r.Actor(), Instance: p.Instance, Version: p.Version, Log: log,
 		Bus: conn, Append: conn.Appender(Signing{signer}), Standing: NewStanding(conn, p.site, p.Layout),
 	}, nil
 }

@@ -105,7 +105,7 @@ func (d *Desk) settled(ctx context.Context, id string, draft func(lifecycle.Job)
 		payload, err := draft(j)
 		var r *Refusal
 		unresolved := errors.As(err, &r) && r.Code == CodeUnresolved
-		early := err == nil && j.Assessment == nil
+		early := err == nil && !j.Assessed()
 		if _, denial := payload.(*events.JobDenied); !unresolved && (!early || denial) {
 			return j, payload, err
 		}

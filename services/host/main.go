@@ -1,0 +1,79 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/banksman/banksman/services/internal/config"
+	"github.com/banksman/banksman/services/internal/site"
+)
+
+// Exit codes of a role's own binary.
+const (
+	exitFailed = 1
+	exitUsage  = 2
+	exitConfig = 78
+)
+
+// Main runs one role's binary: it reads --dir, --instance and --log-level, runs
+// until a signal drains it, and returns the exit code. A nil start joins the
+// site's bus.
+func Main(name string, start StartBus, roles ...Role) int {
+	for _, r := range roles {
+		if again, ok := r.(StartsItselfAgain); ok {
+			again.StartedAgain()
+		}
+	}
+	flags := flag.NewFlagSet(name, flag.ContinueOnError)
+	dir := flags.String("dir", os.Getenv(site.EnvDir), "the site's folder (default $BANKSMAN_DIR, else banksman in the XDG data home)")
+	instance := flags.String("instance", "", "tells replicas from one folder apart, such as 2")
+	level := flags.String("log-level", "info", "least level of log lines: debug, info, warn or error")
+	if err := flags.Parse(os.Args[1:]); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return 0
+		}
+		return exitUsage
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := runMain(ctx, name, *dir, *instance, *level, start, roles)
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintf(os.Stderr, "banksman-%s: %v\n", name, err)
+	var bad *config.Error
+	if errors.As(err, &bad) || errors.Is(err, ErrNoSite) {
+		return exitConfig
+	}
+	return exitFailed
+}
+
+func runMain(ctx context.Context, name, dir, instance, level string, start StartBus, roles []Role) error {
+	if dir == "" {
+		dir = site.DefaultDir()
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return fmt.Errorf("find the folder %s: %w", dir, err)
+	}
+	l := site.Layout{Dir: abs}
+	if _, err := LoadSite(l); err != nil {
+		return err
+	}
+	var least slog.Level
+	if err := least.UnmarshalText([]byte(level)); err != nil {
+		return fmt.Errorf("log-level %q: want debug, info, warn or error", level)
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: least}))
+	return Run(ctx, Options{
+		Layout: l, Command: name, Instance: instance, Roles: roles, Embed: start, Version: Version(), Log: log,
+		Ready: func() { log.Info("ready") },
+	})
+}
