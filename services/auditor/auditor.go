@@ -48,10 +48,16 @@ type status struct {
 	seen     uint64 // last sequence read
 	covered  uint64 // through, or further if only audit events follow
 	sealedAt time.Time
-	closed   bool
-	found    uint64 // violations
-	gaps     uint64
 	caughtUp bool
+	counts
+}
+
+// counts are what the ledger has counted.
+type counts struct {
+	closed  bool   // a gap waits for an acknowledgement
+	found   uint64 // violations
+	gaps    uint64
+	missing uint64 // sequences in these gaps
 }
 
 func (s *state) get() (status, *Fault, <-chan struct{}) {

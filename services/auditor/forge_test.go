@@ -29,6 +29,7 @@ type forge struct {
 	at         time.Time
 	n          map[string]uint64 // per actor
 	last       map[string]uint64 // per filter
+	file       events.Stored     // the trust file
 }
 
 const forgeOrigin = "site-test"
@@ -62,7 +63,9 @@ func newForge(t testing.TB) *forge {
 		t.Fatal(err)
 	}
 	file := events.TrustPublished{Version: 1, Origin: f.origin, CheckpointKeys: []string{key.Verifier()}}
-	for actor, role := range map[string]events.Role{"proposer": events.RoleProposer, "gate": events.RoleGate, "auditor": events.RoleAuditor} {
+	for actor, role := range map[string]events.Role{
+		"proposer": events.RoleProposer, "gate": events.RoleGate, "auditor": events.RoleAuditor, "person": events.RoleAdmin,
+	} {
 		f.signers[actor] = signer(t)
 		file.Actors = append(file.Actors, events.Actor{Actor: actor, Roles: []events.Role{role}, Sign: string(f.signers[actor].Public())})
 	}
@@ -77,7 +80,7 @@ func newForge(t testing.TB) *forge {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { f.log.Close() })
-	f.add(f.message(events.For("trust.published", events.SiteScope, events.TrustID, "root"), file))
+	f.file = f.add(f.message(events.For("trust.published", events.SiteScope, events.TrustID, "root"), file))
 	return f
 }
 

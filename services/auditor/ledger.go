@@ -25,8 +25,15 @@ const (
 	factFound   = "v/" // + seq/code: a violation was found
 	factUnsaid  = "u/" // + seq/code: what is still to be published about it
 	factOpenGap = "d/" // + seq: a gap that nobody has acknowledged
-	factCount   = "c/" // + violations or gaps: how many there are
+	factCount   = "c/" // + violations, gaps, missing: how many there are
 	factAudit   = "a/last"
+)
+
+// What is counted.
+const (
+	countViolations = "violations"
+	countGaps       = "gaps"
+	countMissing    = "missing" // sequences in gaps
 )
 
 // codeGap stands for a gap where others name a violation.
@@ -176,7 +183,7 @@ func (l *ledger) heard(u unsaid) error {
 	if u.Code == codeGap {
 		return nil
 	}
-	return l.count(factFound+u.key(), "violations")
+	return l.count(factFound+u.key(), countViolations)
 }
 
 // violation notes a broken rule once. What the auditor itself has signed is no matter
@@ -191,15 +198,20 @@ func (l *ledger) violation(st events.Stored, e events.Event, job, code, detail s
 	if _, known, err := l.fact(factFound + u.key()); err != nil || known {
 		return err
 	}
-	return l.tell(u, factFound+u.key(), "violations")
+	return l.tell(u, factFound+u.key(), countViolations)
 }
 
 // gap notes missing sequences, both ends included.
 func (l *ledger) gap(from, to uint64) error {
 	l.seals = true
 	l.facts[fmt.Sprintf("%s%016x", factOpenGap, from)] = []byte(strconv.FormatUint(to, 10))
+	missing, err := l.number(factCount + countMissing)
+	if err != nil {
+		return err
+	}
+	l.setNumber(factCount+countMissing, missing+to-from+1)
 	u := unsaid{Seq: from, To: to, Code: codeGap}
-	return l.tell(u, factFound+u.key(), "gaps")
+	return l.tell(u, factFound+u.key(), countGaps)
 }
 
 // tell keeps something to be said until it was heard.
@@ -303,6 +315,17 @@ func (l *ledger) number(key string) (uint64, error) {
 		return 0, fmt.Errorf("%w: fact %s holds %q", index.ErrDamaged, key, v)
 	}
 	return n, nil
+}
+
+// counts returns what status shows.
+func (l *ledger) counts() (c counts, err error) {
+	for name, into := range map[string]*uint64{countViolations: &c.found, countGaps: &c.gaps, countMissing: &c.missing} {
+		if *into, err = l.number(factCount + name); err != nil {
+			return counts{}, err
+		}
+	}
+	c.closed, err = l.closed()
+	return c, err
 }
 
 func (l *ledger) setNumber(key string, n uint64) { l.facts[key] = strconv.AppendUint(nil, n, 10) }

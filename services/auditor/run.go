@@ -117,18 +117,10 @@ func (a *auditor) recall() error {
 	if err != nil {
 		return err
 	}
-	found, err := a.ledger.number(factCount + "violations")
-	if err != nil {
-		return err
-	}
-	gaps, err := a.ledger.number(factCount + "gaps")
-	if err != nil {
-		return err
-	}
-	closed, err := a.ledger.closed()
+	c, err := a.ledger.counts()
 	a.state.change(func(s *status) {
-		s.head, s.through, s.seen, s.covered, s.closed = a.log.Head(), to.Through, a.log.LastSeq(), to.Through, closed
-		s.found, s.gaps, s.sealedAt = found, gaps, time.Time{}
+		s.head, s.through, s.seen, s.covered = a.log.Head(), to.Through, a.log.LastSeq(), to.Through
+		s.counts = c
 		if !e.Time.IsZero() {
 			s.sealedAt = e.Time // the seal itself is a little younger
 		}

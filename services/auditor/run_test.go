@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -298,6 +299,15 @@ type other struct {
 	Stream
 	last  uint64
 	alter bool
+	state func(*bus.State)
+}
+
+func (o other) StreamState(ctx context.Context) (bus.State, error) {
+	s, err := o.Stream.StreamState(ctx)
+	if o.state != nil {
+		o.state(&s)
+	}
+	return s, err
 }
 
 func (o other) LastSeq(ctx context.Context) (uint64, error) {
@@ -323,6 +333,12 @@ func TestIntegrityFaultsCloseDispatch(t *testing.T) {
 	}{
 		"the stream went back":        {see: func(s Stream) Stream { return other{Stream: s, last: 2} }, code: faultRollback},
 		"the stream was written anew": {see: func(s Stream) Stream { return other{Stream: s, alter: true} }, code: faultFork},
+		"events were deleted": {see: func(s Stream) Stream {
+			return other{Stream: s, state: func(s *bus.State) { s.Messages--; s.Deleted++ }}
+		}, code: faultStream},
+		"the tail was cut": {see: func(s Stream) Stream {
+			return other{Stream: s, state: func(s *bus.State) { s.Messages, s.Last = 2, 2 }}
+		}, code: faultRollback},
 		"the log was lost": {do: func(t *testing.T, s *testSite) {
 			if err := os.RemoveAll(s.layout.AuditLog()); err != nil {
 				t.Fatal(err)
@@ -359,6 +375,58 @@ func TestIntegrityFaultsCloseDispatch(t *testing.T) {
 			a.stop(t)
 		})
 	}
+}
+
+// broken is a line that can break, with another stream behind it afterwards.
+type broken struct {
+	Stream
+	mu     *sync.Mutex
+	notify *func(bool)
+	alter  *bool
+}
+
+func (b broken) Notify(f func(bool)) func() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if *b.notify == nil {
+		*b.notify = f
+	}
+	return b.Stream.Notify(f)
+}
+
+func (b broken) Read(ctx context.Context, from uint64, filter string, limit int) ([]events.Stored, error) {
+	b.mu.Lock()
+	alter := *b.alter
+	b.mu.Unlock()
+	return other{Stream: b.Stream, alter: alter}.Read(ctx, from, filter, limit)
+}
+
+// TestOtherStreamAfterReconnect: a bus that comes back with another history of the same
+// length is found by the last event that was sealed before.
+func TestOtherStreamAfterReconnect(t *testing.T) {
+	s := newSite(t)
+	var notify func(bool)
+	alter := false
+	line := broken{mu: &sync.Mutex{}, notify: &notify, alter: &alter}
+	a := s.audit(func(in Stream) Stream { line.Stream = in; return line })
+	j := s.propose("a")
+	s.sealed(j.last)
+	a.until(t, "readiness", isReady)
+	say := func(connected, altered bool) {
+		line.mu.Lock()
+		alter = altered
+		f := notify
+		line.mu.Unlock()
+		f(connected)
+	}
+	say(false, false)
+	say(true, false)
+	j = s.propose("b")
+	s.sealed(j.last)
+	a.until(t, "readiness", isReady)
+	say(false, true)
+	say(true, true)
+	a.until(t, "the fault", func(ready bool, reason string) bool { return !ready && strings.Contains(reason, faultFork) })
 }
 
 func TestRevokedCheckpointKeySealsNothing(t *testing.T) {

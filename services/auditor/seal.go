@@ -21,10 +21,6 @@ func (a *auditor) seal() (*head, error) {
 	if file == nil || !slices.Contains(file.CheckpointKeys, a.vkey) {
 		return nil, fault(faultKey, "the trust file in force does not list the key %s; publish one that does, then restart the auditor", a.vkey)
 	}
-	closed, err := a.ledger.closed()
-	if err != nil {
-		return nil, err
-	}
 	checkpoint, err := a.log.Seal()
 	if err != nil {
 		return nil, logFault(err)
@@ -37,20 +33,16 @@ func (a *auditor) seal() (*head, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := a.ledger.number(factCount + "violations")
-	if err != nil {
-		return nil, err
-	}
-	gaps, err := a.ledger.number(factCount + "gaps")
+	c, err := a.ledger.counts()
 	if err != nil {
 		return nil, err
 	}
 	a.state.change(func(s *status) {
 		s.head, s.through, s.covered, s.sealedAt = checkpoint, to.Through, to.Through, time.Now().UTC()
-		s.closed, s.found, s.gaps = closed, found, gaps
+		s.counts = c
 	})
 	a.board.changed(changed)
-	return &head{checkpoint: checkpoint, through: to.Through, closed: closed}, nil
+	return &head{checkpoint: checkpoint, through: to.Through, closed: c.closed}, nil
 }
 
 // commit writes the batch to the index. A damaged index is made again from the log,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/banksman/banksman/services/internal/bus"
 	"github.com/banksman/banksman/services/internal/tlog"
 )
 
@@ -69,22 +70,22 @@ func (a *auditor) look(ctx context.Context) error {
 	if now.Last < seen.seen {
 		return fault(faultRollback, "the stream ends at sequence %d, %d was read before", now.Last, seen.seen)
 	}
-	if err := now.Check(); err != nil && seen.gaps == 0 {
-		return a.missing(ctx, now.Last, err)
+	if lost := now.Last - now.Messages; now.Last >= now.Messages && lost > seen.missing {
+		return a.missing(ctx, now, lost)
 	}
 	return nil
 }
 
 // missing decides what a hole in the stream means. One that was not read yet becomes a
 // gap when it is; only what is gone although it was read is a fault.
-func (a *auditor) missing(ctx context.Context, last uint64, cause error) error {
+func (a *auditor) missing(ctx context.Context, now bus.State, lost uint64) error {
 	for {
 		s, _, advanced := a.state.get()
 		switch {
-		case s.gaps > 0:
+		case s.missing >= lost:
 			return nil
-		case s.covered >= last:
-			return fault(faultStream, "%v", cause)
+		case s.covered >= now.Last:
+			return fault(faultStream, "%d of its %d events are gone, %d of them were so when they were read: %v", lost, now.Last, s.missing, now.Check())
 		}
 		select {
 		case <-advanced:
