@@ -32,8 +32,8 @@ var mayImport = map[layer][]layer{
 	layerTop:      {},
 }
 
-// lab is the harness of tests; no binary contains it.
-const lab = "services/internal/lab"
+// harness is the package that helps tests; no binary contains it.
+const harness = "services/internal/lab"
 
 // layerOf says where a folder stands, "" for none.
 func layerOf(dir string) layer {
@@ -131,7 +131,7 @@ func arrowRules() []rule {
 			name:    "the test harness stays out of binaries",
 			why:     "package lab starts processes and fails tests; code that ships has no use for it",
 			find:    labInTests,
-			planted: map[string]string{"services/worker/x.go": "package worker\nimport _ \"" + module + "/" + lab + "\"\n"},
+			planted: map[string]string{"services/worker/x.go": "package worker\nimport _ \"" + module + "/" + harness + "\"\n"},
 		},
 		{
 			name:    "events needs the standard library only",
@@ -161,7 +161,7 @@ func arrows(r *tree) (faults []fault) {
 		from := layerOf(s.dir)
 		for _, i := range s.imports() {
 			dir, ok := ours(i)
-			if !ok || s.test && (dir == s.dir || dir == lab) {
+			if !ok || s.test && (dir == s.dir || dir == harness) {
 				continue
 			}
 			to := layerOf(dir)
@@ -193,8 +193,8 @@ func rolesApart(r *tree) (faults []fault) {
 
 func labInTests(r *tree) (faults []fault) {
 	for _, s := range r.code() {
-		if slices.Contains(s.imports(), module+"/"+lab) {
-			faults = append(faults, fault{s.path, "imports " + lab + " outside a test"})
+		if slices.Contains(s.imports(), module+"/"+harness) {
+			faults = append(faults, fault{s.path, "imports " + harness + " outside a test"})
 		}
 	}
 	return faults
