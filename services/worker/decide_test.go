@@ -330,9 +330,9 @@ func TestSilence(t *testing.T) {
 	}{
 		{time.Minute, 0, func() {}}, // seen for the first time
 		{2 * time.Minute, time.Minute, func() {}},
-		{3 * time.Minute, 30 * time.Second, func() { p.voices["s2"] = at(150 * time.Second) }},
+		{3 * time.Minute, 30 * time.Second, func() { p.voices["s2"] = voice{at: at(150 * time.Second)} }},
 		{4 * time.Minute, 10 * time.Second, func() { p.connected = at(230 * time.Second) }},
-		{5 * time.Minute, 70 * time.Second, func() { p.voices["s3"] = at(5 * time.Minute) }},
+		{5 * time.Minute, 70 * time.Second, func() { p.voices["s3"] = voice{at: at(5 * time.Minute)} }},
 	} {
 		c.before()
 		if got := p.silence(a, at(c.now)); got != c.want {

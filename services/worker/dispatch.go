@@ -212,13 +212,8 @@ func (s *shift) takeReady(ctx context.Context) {
 // later takes a job at a moment, unless ctx ends before.
 func (s *shift) later(ctx context.Context, id string, at time.Time) {
 	s.work.Go(func() {
-		if timer := time.NewTimer(time.Until(at)); true {
-			defer timer.Stop()
-			select {
-			case <-timer.C:
-			case <-ctx.Done():
-				return
-			}
+		if sleep(ctx, time.Until(at)) != nil {
+			return
 		}
 		if err := s.take(ctx, id, func() {}); err != nil && ctx.Err() == nil {
 			s.log.Warn("a ready job could not be judged; the index names it again", "job", id, "error", err)

@@ -3,30 +3,42 @@ package worker
 import (
 	"context"
 	"encoding/json/v2"
+	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/banksman/banksman/events"
 	"github.com/banksman/banksman/events/lifecycle"
+	"github.com/banksman/banksman/services/internal/bus"
 	"github.com/banksman/banksman/services/internal/view"
 )
 
-// forgetAfter bounds what is remembered of sessions that are gone.
-const forgetAfter = time.Hour
+const (
+	// forgetAfter bounds what is remembered of sessions that are gone.
+	forgetAfter = time.Hour
+	// maxNamed bounds what is kept of one heartbeat.
+	maxNamed = 256
+)
 
 // peers is what this worker has heard of the others of its pool, by its own
 // monotonic clock.
 type peers struct {
 	mu        sync.Mutex
 	connected time.Time            // since when without a break; zero while the bus is away
-	voices    map[string]time.Time // last heartbeat by session
+	voices    map[string]voice     // by session
 	known     map[uint64]time.Time // when an attempt was first seen running, by its start
-	suspects  map[string]time.Time // jobs that heartbeats named, with the last time
+}
+
+// voice is a session's last heartbeat.
+type voice struct {
+	at      time.Time
+	running []underway
 }
 
 func newPeers() *peers {
-	return &peers{voices: map[string]time.Time{}, known: map[uint64]time.Time{}, suspects: map[string]time.Time{}}
+	return &peers{voices: map[string]voice{}, known: map[uint64]time.Time{}}
 }
 
 // connection notes that the bus came or went.
@@ -50,13 +62,9 @@ func (p *peers) heard(tail string, data []byte) {
 	}
 	var said pulse
 	_ = json.Unmarshal(data, &said) // a heartbeat that cannot be read is still one
-	now := time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.voices[t[2]] = now
-	for _, u := range said.Running[:min(len(said.Running), 256)] {
-		p.suspects[u.Job] = now
-	}
+	p.voices[t[2]] = voice{at: time.Now(), running: said.Running[:min(len(said.Running), maxNamed)]}
 }
 
 // silence is how long nothing was heard of an attempt that is seen running
@@ -70,76 +78,80 @@ func (p *peers) silence(a lifecycle.Attempt, now time.Time) time.Duration {
 	if _, ok := p.known[a.StartedSeq]; !ok {
 		p.known[a.StartedSeq] = now
 	}
-	return silentFor(now, p.connected, p.voices[a.Session], p.known[a.StartedSeq])
+	return silentFor(now, p.connected, p.voices[a.Session].at, p.known[a.StartedSeq])
 }
 
-// list returns the jobs that heartbeats have named and forgets what is old.
-func (p *peers) list(now time.Time) []string {
+// silenced returns the jobs that sessions had named which were not heard
+// since, and forgets what is old.
+func (p *peers) silenced(since time.Time) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var out []string
-	for job, at := range p.suspects {
-		out = append(out, job)
-		if now.Sub(at) > forgetAfter {
-			delete(p.suspects, job)
+	for session, v := range p.voices {
+		if v.at.After(since) {
+			continue
 		}
-	}
-	for session, at := range p.voices {
-		if now.Sub(at) > forgetAfter {
+		for _, u := range v.running {
+			out = append(out, u.Job)
+		}
+		if v.at.Before(since.Add(-forgetAfter)) {
 			delete(p.voices, session)
 		}
 	}
 	for started, at := range p.known {
-		if now.Sub(at) > 2*forgetAfter {
+		if at.Before(since.Add(-2 * forgetAfter)) {
 			delete(p.known, started)
 		}
 	}
 	return out
 }
 
-// ended forgets a job that does not run any more.
-func (p *peers) ended(job string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.suspects, job)
-}
-
 // watchPeers looks once a lease for attempts of workers that fell silent.
 func (s *shift) watchPeers(ctx context.Context) {
-	tick := time.NewTicker(time.Duration(s.cfg.LeaseS) * time.Second)
+	lease := time.Duration(s.cfg.LeaseS) * time.Second
+	tick := time.NewTicker(lease)
 	defer tick.Stop()
+	mayAsk := true
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			for job := range s.candidates(ctx) {
-				s.lapsePeer(ctx, job)
-			}
+		}
+		candidates := s.peers.silenced(time.Now().Add(-lease))
+		if mayAsk {
+			var running []string
+			running, mayAsk = s.askRunning(ctx)
+			candidates = append(candidates, running...)
+		}
+		slices.Sort(candidates)
+		for _, job := range slices.Compact(candidates) {
+			s.lapsePeer(ctx, job)
 		}
 	}
 }
 
-// candidates are jobs that may run elsewhere in the pool: what the index says
-// and what heartbeats have said.
-func (s *shift) candidates(ctx context.Context) map[string]bool {
-	out := map[string]bool{}
-	for _, job := range s.peers.list(time.Now()) {
-		out[job] = true
-	}
+// askRunning asks the index which jobs of the pool run. It returns false when
+// this worker may not ask; heartbeats then are its only source.
+func (s *shift) askRunning(ctx context.Context) (ids []string, mayAsk bool) {
 	asking, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
 	var running view.List
 	err := s.env.Bus.Ask(asking, events.PrefixQuery+".jobs.list", map[string]any{
 		"pool": s.cfg.Pool, "status": []lifecycle.Status{lifecycle.Running}, "limit": 500,
 	}, &running)
+	var denied *bus.Denied
+	if errors.As(err, &denied) {
+		s.log.Warn("this worker sees silent peers by their last heartbeats only", "error", err)
+		return nil, false
+	}
 	if err != nil && ctx.Err() == nil {
 		s.log.Debug("the index did not say which jobs run", "error", err)
 	}
 	for _, j := range running.Jobs {
-		out[j.Job] = true
+		ids = append(ids, j.Job)
 	}
-	return out
+	return ids, true
 }
 
 // lapsePeer lets a job's attempt lapse if its worker was silent for longer
@@ -151,7 +163,6 @@ func (s *shift) lapsePeer(ctx context.Context, id string) {
 	}
 	a := j.Current()
 	if j.Status != lifecycle.Running || a == nil || j.Pool != s.me.pool {
-		s.peers.ended(id)
 		return
 	}
 	if a.Session == s.me.session {
@@ -168,7 +179,6 @@ func (s *shift) lapsePeer(ctx context.Context, id string) {
 	switch {
 	case err == nil:
 		s.log.Warn("the attempt of a silent worker lapsed", "job", id, "worker", a.Worker, "session", a.Session, "silent", silent)
-		s.peers.ended(id)
 		s.later(ctx, id, time.Time{}) // a retry-safe job may have attempts left
 	case !conflicts(err) && ctx.Err() == nil:
 		s.log.Warn("a silent worker's attempt could not be lapsed", "job", id, "error", err)

@@ -8,6 +8,7 @@ import (
 	"github.com/banksman/banksman/services/host"
 	"github.com/banksman/banksman/services/internal/config"
 	"github.com/banksman/banksman/services/internal/proc"
+	"github.com/banksman/banksman/services/internal/site"
 )
 
 // Role is the worker.
@@ -39,9 +40,19 @@ func (w *Role) Run(ctx context.Context, env *host.Env) error {
 				"allow user namespaces, or accept the risk with hide = false in [worker]", env.Layout.Dir, err)
 		}
 	}
-	j, err := openJournal(env.Layout.WorkerState(w.cfg.Actor))
+	j, err := openJournal(attemptsOf(env.Layout, w.cfg.Actor, env.Instance))
 	if err != nil {
 		return err
 	}
 	return newShift(w.cfg, env, j).run(ctx)
+}
+
+// attemptsOf is the folder of a replica's attempts. Replicas from one folder
+// keep theirs apart: a worker takes what it finds at its start for what its own
+// earlier life has left, and ends it.
+func attemptsOf(l site.Layout, actor, instance string) string {
+	if instance != "" {
+		actor += "." + instance // no actor has a dot in its name
+	}
+	return l.WorkerState(actor)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/banksman/banksman/events"
 	"github.com/banksman/banksman/events/lifecycle"
+	"github.com/banksman/banksman/services/internal/bus"
 	"github.com/banksman/banksman/services/internal/proc"
 )
 
@@ -356,9 +357,11 @@ func TestSilentPeersAttemptLapses(t *testing.T) {
 		t.Fatalf("lapsed although its worker speaks: %q", j.Status)
 	}
 	p.mu.Lock()
-	p.voices[a.Session] = time.Now().Add(-long)
+	p.voices[a.Session] = voice{at: time.Now().Add(-long), running: []underway{{Job: id}}}
 	p.mu.Unlock()
-	w.shift.lapsePeer(t.Context(), id)
+	for _, job := range p.silenced(time.Now().Add(-long / 2)) {
+		w.shift.lapsePeer(t.Context(), job)
+	}
 	if j := y.job(id); j.Status != lifecycle.Lost {
 		t.Errorf("status %q after a silence of two leases", j.Status)
 	}
@@ -509,5 +512,61 @@ func nothingIn(t *testing.T, dir string) {
 	must(t, err)
 	for _, e := range entries {
 		t.Errorf("%s holds %s", dir, e.Name())
+	}
+}
+
+func TestNoMoreJobsThanSlotsRunAtOnce(t *testing.T) {
+	y := newYard(t, rules)
+	y.hire("worker", "", func(c *Config) { c.Slots = 2 }).run()
+	must(t, os.WriteFile(y.work("job.sh"), []byte(`
+touch running.$$
+ls running.* | wc -l >> counts
+sleep 0.05
+rm running.$$
+`), 0o644))
+	var ids []string
+	for range 6 {
+		id := y.propose([]string{"sh", "job.sh"})
+		y.approve(id)
+		ids = append(ids, id)
+	}
+	y.seal()
+	for _, id := range ids {
+		if j := y.ends(id); j.Status != lifecycle.Succeeded {
+			t.Errorf("status %q", j.Status)
+		}
+	}
+	counts, err := os.ReadFile(y.work("counts"))
+	must(t, err)
+	for _, n := range strings.Fields(string(counts)) {
+		if n != "1" && n != "2" {
+			t.Errorf("%s jobs ran at once", n)
+		}
+	}
+}
+
+func TestJobWhoseDeliveryWasLostIsFoundByTheIndex(t *testing.T) {
+	y := newYard(t, rules)
+	first := y.hire("worker", "").run()
+	id := y.propose([]string{"echo", "x"})
+	y.await(id, "resolved", func(j lifecycle.Job) bool { return j.Resolution != nil })
+	first.leave()
+	y.allow(id)
+	y.seal()
+	taking, enough := context.WithCancel(t.Context())
+	must(t, y.conn("worker").Consume(taking, "run-default", 1, func(ctx context.Context, d *bus.Delivery) {
+		must(t, d.Ack(ctx))
+		enough()
+	}))
+	stop, err := y.conn("auditor").Serve(t.Context(), "banksman-auditor", "1.0.0", "index", map[string]bus.Endpoint{
+		"bmq.ready.*": func(context.Context, []byte) (any, error) {
+			return map[string][]string{"jobs": {id, "unknown", "*"}}, nil
+		},
+	})
+	must(t, err)
+	defer stop()
+	y.hire("worker", "").run()
+	if j := y.ends(id); j.Status != lifecycle.Succeeded {
+		t.Errorf("status %q", j.Status)
 	}
 }

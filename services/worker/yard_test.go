@@ -34,7 +34,7 @@ const patience = 30 * time.Second
 // yard is a site on a real embedded bus with real keys: everything but the
 // worker is played by the test.
 type yard struct {
-	t       *testing.T
+	t       testing.TB
 	dir     string // the banksman folder
 	ground  string // where jobs work and programs lie, outside of it
 	opts    logserver.Options
@@ -54,7 +54,7 @@ type signing struct{ *keys.Signer }
 func (s signing) Key() string { return string(s.Public()) }
 
 // newYard opens a site with this policy; every %s in it is the ground.
-func newYard(t *testing.T, policyText string) *yard {
+func newYard(t testing.TB, policyText string) *yard {
 	t.Helper()
 	base, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -386,21 +386,21 @@ func (h *hand) shows(what string, want func(line string) bool) {
 	}
 }
 
-type testWriter struct{ t *testing.T }
+type testWriter struct{ t testing.TB }
 
 func (w testWriter) Write(p []byte) (int, error) {
 	w.t.Logf("%s", bytes.TrimSpace(p))
 	return len(p), nil
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-func freePort(t *testing.T) int {
+func freePort(t testing.TB) int {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	defer l.Close()
