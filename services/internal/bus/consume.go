@@ -42,14 +42,18 @@ func (d *Delivery) Nak(delay time.Duration) {
 	}
 }
 
+// say repeats a word until the server has heard it, for sayWait at most. An
+// acknowledgement is good across reconnects.
 func (d *Delivery) say(ctx context.Context, word string) error {
+	ctx, cancel := context.WithTimeout(ctx, sayWait)
+	defer cancel()
 	what := fmt.Sprintf("answer the delivery of %d with %s", d.Stored.Seq, word)
-	_, err := d.conn.request(ctx, &nats.Msg{Subject: d.reply, Data: []byte(word)})
-	if err != nil && transient(err) {
-		return outage(what, err)
-	}
-	return unanswered(what, err)
+	_, err := d.conn.ask(ctx, what, &nats.Msg{Subject: d.reply, Data: []byte(word)})
+	return err
 }
+
+// sayWait is well under the ack_wait of the queues.
+const sayWait = 10 * time.Second
 
 // A pull stays open for pullWait; the server shows that it has not forgotten
 // it every pullBeat.

@@ -33,11 +33,11 @@ type pageConsumer struct {
 	FilterSubjects []string   `json:"filter_subjects,omitempty"`
 	HeadersOnly    bool       `json:"headers_only,omitempty"`
 
-	AckPolicy         string        `json:"ack_policy"`
-	ReplayPolicy      string        `json:"replay_policy"`
-	MemStorage        bool          `json:"mem_storage"`
-	Replicas          int           `json:"num_replicas"`
-	InactiveThreshold time.Duration `json:"inactive_threshold,format:nano"`
+	AckPolicy         string `json:"ack_policy"`
+	ReplayPolicy      string `json:"replay_policy"`
+	MemStorage        bool   `json:"mem_storage"`
+	Replicas          int    `json:"num_replicas"`
+	InactiveThreshold int64  `json:"inactive_threshold"` // nanoseconds
 }
 
 // createRequest is what JetStream takes.
@@ -47,7 +47,7 @@ type createRequest struct {
 	Action string       `json:"action"`
 }
 
-// asked is what a reader sends, as far as it matters.
+// deskRequest is what a reader sends, as far as it matters.
 type deskRequest struct {
 	Stream string `json:"stream_name"`
 	Config struct {
@@ -119,7 +119,10 @@ func (d *desk) create(ctx context.Context, tokens []string, body []byte) []byte 
 	default:
 		cfg.Name = name
 	}
-	cfg.AckPolicy, cfg.ReplayPolicy, cfg.MemStorage, cfg.Replicas, cfg.InactiveThreshold = "none", "instant", true, 1, deskIdle
+	if cfg.DeliverPolicy == "" {
+		cfg.DeliverPolicy = "all"
+	}
+	cfg.AckPolicy, cfg.ReplayPolicy, cfg.MemStorage, cfg.Replicas, cfg.InactiveThreshold = "none", "instant", true, 1, deskIdle.Nanoseconds()
 	out, err := json.Marshal(createRequest{Stream: grants.Stream, Config: cfg, Action: "create"}, json.Deterministic(true))
 	if err != nil {
 		return refuse(kind, err.Error())

@@ -14,6 +14,7 @@ import (
 	"github.com/banksman/banksman/services/internal/logserver"
 )
 
+// origin is the site under test.
 const origin = "site-under-test"
 
 // site is a bus with one actor per role.

@@ -20,6 +20,9 @@ func (c *Conn) Live(ctx context.Context, filter string, handle func(events.Store
 	subject := events.PrefixLive + "." + filter
 	return c.subscribe(ctx, subject, func(m *nats.Msg) {
 		st, err := readStored(m, addedToLive)
+		if err == nil && m.Subject != events.PrefixLive+"."+st.Subject {
+			err = fmt.Errorf("it claims to be %s", st.Subject)
+		}
 		if err != nil {
 			c.log.Warn("a live copy cannot be read", "subject", m.Subject, "error", err)
 			return
@@ -64,7 +67,7 @@ func (c *Conn) subscribe(ctx context.Context, subject string, handle func(*nats.
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", what, err)
 		}
-		err = c.established(ctx, sub)
+		err = c.established(ctx, subject)
 		if err == nil {
 			return c.pump(sub, handle), nil
 		}
@@ -76,16 +79,16 @@ func (c *Conn) subscribe(ctx context.Context, subject string, handle func(*nats.
 }
 
 // established waits until the server has answered everything before, which
-// includes a complaint about this subscription.
-func (c *Conn) established(ctx context.Context, sub *nats.Subscription) error {
-	attempt, done := c.fly(ctx, sub.Subject, attemptTimeout)
+// includes a complaint about a subscription to this subject.
+func (c *Conn) established(ctx context.Context, subject string) error {
+	attempt, done := c.fly(ctx, subject, attemptTimeout)
 	defer done()
 	if err := c.nc.FlushWithContext(attempt); err != nil {
 		return c.outcome(attempt, err)
 	}
 	last := c.nc.LastError()
-	if errors.Is(last, nats.ErrPermissionViolation) && strings.Contains(last.Error(), "ubscription to \""+sub.Subject+"\"") {
-		return c.denied(sub.Subject, last.Error())
+	if errors.Is(last, nats.ErrPermissionViolation) && strings.Contains(last.Error(), "ubscription to \""+subject+"\"") {
+		return c.denied(subject, last.Error())
 	}
 	return nil
 }

@@ -23,49 +23,71 @@ const servedAtOnce = 16
 // Serve answers queries as a NATS micro service, so that `nats micro ls` and
 // `nats micro stats` show it. The keys of endpoints are subjects, such as
 // bmq.jobs.get; a "*" in them is any token. Stop returns after the last
-// endpoint has returned.
+// endpoint has returned. The error is *Denied when the actor may not serve one
+// of the subjects.
 func (c *Conn) Serve(ctx context.Context, service, version, description string, endpoints map[string]Endpoint) (stop func(), err error) {
-	ctx, cancel := context.WithCancel(ctx)
+	if err := c.waitUp(ctx); err != nil {
+		return nil, unanswered("serve "+service, err)
+	}
 	svc, err := micro.AddService(c.nc, micro.Config{Name: service, Version: version, Description: description})
 	if err != nil {
-		cancel()
 		return nil, fmt.Errorf("serve %s: %w", service, err)
 	}
-	var group sync.WaitGroup
+	ctx, cancel := context.WithCancel(ctx)
+	w := &waiters{conn: c}
 	stop = func() {
 		_ = svc.Stop()
 		cancel()
-		group.Wait()
+		w.close()
 	}
 	for subject, endpoint := range endpoints {
 		slots := make(chan struct{}, servedAtOnce)
-		handler := micro.HandlerFunc(func(r micro.Request) {
-			select {
-			case slots <- struct{}{}:
-			case <-ctx.Done():
-				return
-			}
-			group.Go(func() {
-				defer func() { <-slots }()
-				c.answer(ctx, r, endpoint)
-			})
-		})
+		handler := micro.HandlerFunc(func(r micro.Request) { w.serve(ctx, slots, r, endpoint) })
 		if err := svc.AddEndpoint(endpointName(subject), handler, micro.WithEndpointSubject(subject)); err != nil {
 			stop()
 			return nil, fmt.Errorf("serve %s: %w", subject, err)
 		}
-	}
-	if err := c.nc.FlushWithContext(withLimit(ctx)); err != nil {
-		c.log.Warn("the bus has not confirmed a service yet", "service", service, "error", err)
+		if err := c.established(ctx, subject); err != nil && !transient(err) {
+			stop()
+			return nil, fmt.Errorf("serve %s: %w", service, err)
+		}
 	}
 	return stop, nil
 }
 
-// withLimit is ctx for a step that should not take long.
-func withLimit(ctx context.Context) context.Context {
-	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
-	context.AfterFunc(ctx, cancel)
-	return ctx
+// waiters are the requests being worked on by one service.
+type waiters struct {
+	conn *Conn
+
+	mu     sync.Mutex
+	closed bool
+	group  sync.WaitGroup
+}
+
+// serve works on one request on a goroutine of its own.
+func (w *waiters) serve(ctx context.Context, slots chan struct{}, r micro.Request, endpoint Endpoint) {
+	select {
+	case slots <- struct{}{}:
+	case <-ctx.Done():
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return
+	}
+	w.group.Go(func() {
+		defer func() { <-slots }()
+		w.conn.answer(ctx, r, endpoint)
+	})
+}
+
+// close returns when nothing is worked on any more.
+func (w *waiters) close() {
+	w.mu.Lock()
+	w.closed = true
+	w.mu.Unlock()
+	w.group.Wait()
 }
 
 // endpointName is a name that the micro protocol allows.

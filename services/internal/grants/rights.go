@@ -158,12 +158,19 @@ func (r *rights) output(g Grant, scopes []string, token string) {
 func (r *rights) talk(g Grant, scopes []string, token string) {
 	for _, h := range g.Hears {
 		subject := events.PrefixLive + "." + h
-		r.subscribe = append(r.subscribe, subject)
 		for _, from := range emitters(h) {
 			if from != g.Account {
 				r.streams = append(r.streams, stream{from: from, subject: subject})
 			}
 		}
+	}
+	// Whoever hears both hears bml.> as well, because the server compares what
+	// is asked for with each line by itself.
+	switch len(g.Hears) {
+	case 1:
+		r.subscribe = append(r.subscribe, events.PrefixLive+"."+g.Hears[0])
+	case 2:
+		r.subscribe = append(r.subscribe, events.PrefixLive+".>")
 	}
 	if g.Beats {
 		for _, s := range scopes {
