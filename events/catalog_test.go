@@ -22,10 +22,7 @@ var futureRights = []string{
 	"agent.*", "alert.acknowledged", "alert.cleared", "alert.raised",
 	"alert.updated", "ask.*", "gap.acknowledged", "grant.given",
 	"grant.revoked", "grant.used", "host.observed", "job.handed_over",
-	"job.reported", "job.revoked", "loop.*", "loop.*_requested",
-	"proposal.refused", "round.*", "stop.confirmed", "stop.drained",
-	"stop.escalated", "stop.killed", "stop.lifted", "stop.ordered",
-	"stop.seen", "work.*",
+	"job.reported", "job.revoked", "proposal.refused", "stop.escalated",
 }
 
 // kindPattern is noun.verb in lower-case words joined by "_".
