@@ -100,20 +100,18 @@ func (s *shift) sweep() []record {
 }
 
 // clear says what became of attempts of an earlier life: their result, or that
-// they lapsed.
+// they lapsed. It begins with no further one after ctx ended; what it has begun
+// it may still end.
 func (s *shift) clear(ctx context.Context, left []record) {
 	for _, r := range left {
-		if ctx.Err() != nil {
-			return
-		}
-		if !s.clearOutput(ctx, r) {
+		if ctx.Err() != nil || !s.clearOutput(s.life, r) {
 			return
 		}
 		if r.ended() {
-			s.finish(ctx, r, 0)
+			s.finish(s.life, r, 0)
 			continue
 		}
-		s.lapseOwn(ctx, r)
+		s.lapseOwn(s.life, r)
 	}
 }
 
@@ -150,7 +148,7 @@ func (s *shift) lapseOwn(ctx context.Context, r record) {
 		}
 		if err == nil {
 			s.forget(r)
-			s.later(ctx, r.Job, time.Time{}) // a retry-safe job may have attempts left
+			s.later(s.taking, r.Job, time.Time{}) // a retry-safe job may have attempts left
 			return
 		}
 		if ctx.Err() != nil {

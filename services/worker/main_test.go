@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"fmt"
 	"os"
 	"testing"
 
@@ -9,5 +10,9 @@ import (
 
 func TestMain(m *testing.M) {
 	proc.HelperMain()
+	if path := os.Getenv(mortal); path != "" {
+		fmt.Fprintln(os.Stderr, liveAndDie(path))
+		os.Exit(1)
+	}
 	os.Exit(m.Run())
 }
