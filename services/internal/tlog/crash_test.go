@@ -55,6 +55,7 @@ func appendUntilKilled(dir string) error {
 // heads. No head that it showed is ever lost, and the log is the same as one that was
 // never killed.
 func TestKilledAgainAndAgain(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	signer, _ := keys(t, testOrigin)
 	rng := rand.New(rand.NewPCG(7, 7))

@@ -22,6 +22,7 @@ var noSync = disk{around: func(op, _ string, do func() error) error {
 // TestEveryFlippedBitIsFound flips each bit of each file of a sealed folder. No bit is
 // exempt, padding of the job table and of base64 included.
 func TestEveryFlippedBitIsFound(t *testing.T) {
+	t.Parallel()
 	dir := memoryDir(t)
 	sealedLog(t, dir, 2)
 	wantClean(t, dir)
@@ -50,6 +51,7 @@ func TestEveryFlippedBitIsFound(t *testing.T) {
 // TestFlippedTruthIsNotSealedOver opens a folder with one flipped bit per byte of each
 // file: it is refused, or repaired so that it goes on to the one right root.
 func TestFlippedTruthIsNotSealedOver(t *testing.T) {
+	t.Parallel()
 	signer, _ := keys(t, testOrigin)
 	good, want := files(t, sealedDir(t, 3)), sealedLog(t, t.TempDir(), 6)
 	dir := memoryDir(t)
@@ -106,6 +108,7 @@ func feedAndSeal(l *Log, to uint64) (Checkpoint, error) {
 // TestEveryCutIsRefusedOrHealed cuts each file of a folder with an unsealed tail at each
 // of its bytes.
 func TestEveryCutIsRefusedOrHealed(t *testing.T) {
+	t.Parallel()
 	const sealed, tail = 3, 5
 	signer, _ := keys(t, testOrigin)
 	want := sealedLog(t, t.TempDir(), tail)
@@ -192,6 +195,14 @@ func TestAttacks(t *testing.T) {
 				return true
 			})
 		}, RootMismatch},
+		{"lead a job past one of its events", func(f map[string][]byte) {
+			f[entriesName] = rechain(t, f[entriesName], func(i int, e *Entry) bool {
+				if i == 30 {
+					e.JobPrev = -1
+				}
+				return true
+			})
+		}, JobLink},
 		{"swap a payload", func(f map[string][]byte) {
 			f[rawName] = bytes.Replace(f[rawName], []byte(`{"n":9}`), []byte(`{"n":8}`), 1)
 		}, PayloadDigest},

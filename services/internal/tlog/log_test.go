@@ -157,6 +157,7 @@ func TestCreateKeepsAnExistingLog(t *testing.T) {
 }
 
 func TestOneWriterAtATimeAndReadersBesideIt(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	signer, verifiers := keys(t, testOrigin)
 	l, err := Create(dir, genesis(), signer, FileLock(dir))
