@@ -74,7 +74,9 @@ func spawn(s setup, socket *os.File, g *group) (*os.Process, error) {
 		Dir:   "/",
 		Env:   []string{"GOMAXPROCS=2", "GOTRACEBACK=none"},
 		Files: []*os.File{null, null, null, socket},
-		Sys:   &syscall.SysProcAttr{Setsid: true},
+		// The end of the owner continues a steward that the job has stopped, so that it sees that end. The kernel sends the
+		// signal at the end of a mere thread too, where it does no harm.
+		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGCONT},
 	}
 	code := CodeSteward
 	if len(s.Hide) > 0 {
@@ -124,6 +126,28 @@ func (h *hand) hear() (report, error) {
 	var got report
 	_, err := readFrame(h.conn, &got)
 	return got, err
+}
+
+// hearAwake waits for a report of a steward that runs a job. A job can stop its steward, and a stopped steward keeps no time and ends nothing;
+// so it is continued again and again.
+func (h *hand) hearAwake() (report, error) {
+	var got report
+	var err error
+	heard := make(chan struct{})
+	go func() {
+		defer close(heard)
+		got, err = h.hear()
+	}()
+	tick := time.NewTicker(rouseEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-heard:
+			return got, err
+		case <-tick.C:
+			h.rouse()
+		}
+	}
 }
 
 // rouse continues a steward that the job has stopped. On one that runs it has no effect.

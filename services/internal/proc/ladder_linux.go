@@ -27,8 +27,9 @@ type tree struct {
 	exited    bool // the direct child
 	empty     bool // the kernel says that the steward has no child left, not even a dead one
 	ownerGone bool
-	reaped    chan reaped // closed when no child is left
-	asked     bool        // TERM has been sent
+	reaped    chan reaped     // closed when no child is left
+	asked     map[member]bool // processes that got TERM; nil before the first
+	askedAt   uint64          // ticks since boot
 	killed    map[member]bool
 	means     map[string]bool
 }
@@ -132,14 +133,19 @@ func (t *tree) end(orders <-chan received) {
 }
 
 // settled reports whether the direct child was the last process of its tree. Dead ones that are about to be collected are
-// waited for.
+// waited for, but only until the next look, as one look over /proc may miss a process whose parent dies meanwhile.
 func (t *tree) settled() bool {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
 	for t.exited && !t.empty {
 		if anyChild() && len(t.members()) > 0 {
 			return false
 		}
-		r, ok := <-t.reaped
-		t.note(r, ok)
+		select {
+		case r, ok := <-t.reaped:
+			t.note(r, ok)
+		case <-tick.C:
+		}
 	}
 	return t.empty
 }
@@ -191,17 +197,20 @@ func (t *tree) drain(tick <-chan time.Time) {
 	}
 }
 
-// ask sends TERM once to each process that is there now: to many programs a second one means "at once". Processes that come
-// later are left alone, since they may be what a program starts to tidy up. One that is stopped is continued, as it could
-// not hear otherwise.
+// ask sends TERM once to each process that was there at the first look: to many programs a second one means "at once".
+// Processes that start later are left alone, since they may be what a program starts to tidy up. One that is stopped is
+// continued, as it could not hear otherwise.
 func (t *tree) ask(members []member) {
-	if t.asked {
-		return
+	first := t.asked == nil
+	if first {
+		t.asked, t.askedAt = map[member]bool{}, ticksSinceBoot()
 	}
-	t.asked = true
 	for _, m := range members {
-		_ = signalMember(m, unix.SIGTERM) // gone or not ours: the next look tells
-		_ = signalMember(m, unix.SIGCONT)
+		if !t.asked[m] && (first || m.start < t.askedAt) {
+			t.asked[m] = true
+			_ = signalMember(m, unix.SIGTERM) // gone or not ours: the next look tells
+			_ = signalMember(m, unix.SIGCONT)
+		}
 	}
 }
 

@@ -105,7 +105,7 @@ func (p *Process) order(ctx context.Context, spec *Spec, files stdio) error {
 	var got report
 	if err == nil {
 		stop := context.AfterFunc(ctx, func() { _ = p.hand.conn.SetReadDeadline(time.Unix(1, 0)) })
-		got, err = p.hand.hear()
+		got, err = p.hand.hearAwake()
 		if !stop() && err == nil { // the context ended after the report came; what happens now is a cancel
 			err = p.hand.conn.SetReadDeadline(time.Time{})
 		}
@@ -163,7 +163,7 @@ func (p *Process) follow(limit time.Duration) {
 	if limit > 0 {
 		_ = p.hand.conn.SetReadDeadline(p.began.Add(limit + p.grace + killFor + patience))
 	}
-	got, err := p.lastWord()
+	got, err := p.hand.hearAwake()
 	p.stopCtx()
 	p.once.Do(func() {}) // no Cancel reaches a steward that may already have its next job
 	if err != nil || got.Done == nil {
@@ -174,28 +174,6 @@ func (p *Process) follow(limit time.Duration) {
 	p.err = errors.Join(p.err, p.streams.finish())
 	_ = p.hand.conn.SetReadDeadline(time.Time{})
 	p.release(p.hand, !errors.Is(p.err, ErrStewardLost) && len(p.outcome.Survivors) == 0)
-}
-
-// lastWord waits for the steward's report. A job can stop its steward, and a stopped steward keeps no time and ends nothing;
-// so it is continued again and again.
-func (p *Process) lastWord() (report, error) {
-	var got report
-	var err error
-	heard := make(chan struct{})
-	go func() {
-		defer close(heard)
-		got, err = p.hand.hear()
-	}()
-	tick := time.NewTicker(rouseEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-heard:
-			return got, err
-		case <-tick.C:
-			p.hand.rouse()
-		}
-	}
 }
 
 // lost ends the tree of a dead steward and keeps what is known.

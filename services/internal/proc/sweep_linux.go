@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -51,9 +52,24 @@ func sweep(marker string, grace time.Duration) ([]int, error) {
 				_ = signalMember(m, unix.SIGTERM)
 				_ = signalMember(m, unix.SIGCONT)
 			}
+			if !seen[m] {
+				rouseSteward(m.pid)
+			}
 			seen[m] = true
 		}
 		time.Sleep(sweepEvery) // the kernel tells only parents about the end of a process
+	}
+}
+
+// rouseSteward continues the steward of a process, should that be its parent and be stopped: it ends with its tree.
+func rouseSteward(pid int) {
+	child, ok := readStat(pid)
+	if !ok {
+		return
+	}
+	line, err := os.ReadFile("/proc/" + strconv.Itoa(child.parent) + "/cmdline")
+	if parent, ok := readStat(child.parent); ok && err == nil && string(line) == stewardName+"\x00" {
+		_ = signalMember(parent.member, unix.SIGCONT)
 	}
 }
 

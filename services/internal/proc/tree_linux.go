@@ -69,13 +69,31 @@ func allPIDs() []int {
 	return pids
 }
 
-// descendants lists the living descendants of a process as far as one pass over /proc sees them.
+// descendants lists the living descendants of a process. A process whose parent dies between two reads seems to hang in the
+// air; then the look is repeated.
 func descendants(root int) []member {
+	for range 3 {
+		if out, whole := lookDown(root); whole {
+			return out
+		}
+	}
+	out, _ := lookDown(root)
+	return out
+}
+
+// lookDown is one pass over /proc, and whether it found the parent of every process.
+func lookDown(root int) ([]member, bool) {
 	children := map[int][]procStat{}
+	known := map[int]bool{0: true}
 	for _, pid := range allPIDs() {
 		if stat, ok := readStat(pid); ok {
+			known[pid] = true
 			children[stat.parent] = append(children[stat.parent], stat)
 		}
+	}
+	whole := true
+	for parent := range children {
+		whole = whole && known[parent]
 	}
 	var out []member
 	queue := []int{root}
@@ -90,7 +108,16 @@ func descendants(root int) []member {
 		}
 		delete(children, parent)
 	}
-	return out
+	return out, whole
+}
+
+// ticksSinceBoot is now in the unit of a process's start time, of which the kernel shows programs 100 a second.
+func ticksSinceBoot() uint64 {
+	var now unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &now) != nil {
+		return 0
+	}
+	return uint64(now.Nano() / (10 * 1000 * 1000))
 }
 
 // carriers lists the living processes, except self, whose initial environment holds the marker.
