@@ -1,10 +1,27 @@
 package worker
 
 import (
+	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/banksman/banksman/events/lifecycle"
 )
+
+// BenchmarkRecorder takes 64 MiB of output while nobody publishes.
+func BenchmarkRecorder(b *testing.B) {
+	piece := make([]byte, 32<<10)
+	b.SetBytes(64 << 20)
+	b.ReportAllocs()
+	for b.Loop() {
+		r := newRecorder(filepath.Join(b.TempDir(), "spool"), 8<<20, time.Now())
+		for range 64 << 20 / len(piece) {
+			_, _ = r.stdout().Write(piece)
+		}
+		r.close()
+		r.discard()
+	}
+}
 
 // BenchmarkApprovedJobs runs jobs that are approved and sealed already: what a
 // worker can do when nothing else is in its way.

@@ -170,6 +170,8 @@ func (s *shift) tell() {
 		s.env.Report(false, "the bus is away since "+stamp(away)+"; running jobs go on, results wait")
 	case n > 0:
 		s.env.Report(true, fmt.Sprintf("%s since %s (%d jobs)", longest.what, stamp(longest.since), n))
+	case !s.cfg.Hide:
+		s.env.Report(true, "jobs can reach the files of banksman, because hide is false in [worker]")
 	default:
 		s.env.Report(true, "")
 	}
