@@ -51,13 +51,17 @@ func openRegular(path, missing string) (*os.File, error) {
 
 // digestOpen hashes an open file from its beginning.
 func digestOpen(file *os.File, path string) (string, int64, error) {
+	tooLarge := &StartError{Code: CodeTooLarge, Path: path, Detail: fmt.Sprintf("larger than the %d bytes that are hashed", MaxDigestBytes)}
+	if info, err := file.Stat(); err == nil && info.Size() > MaxDigestBytes {
+		return "", 0, tooLarge
+	}
 	hash := sha256.New()
 	size, err := io.Copy(hash, io.NewSectionReader(file, 0, MaxDigestBytes+1))
 	if err != nil {
 		return "", 0, &StartError{Code: CodeSystem, Path: path, Detail: "read: " + reason(err)}
 	}
 	if size > MaxDigestBytes {
-		return "", 0, &StartError{Code: CodeTooLarge, Path: path, Detail: fmt.Sprintf("larger than the %d bytes that are hashed", MaxDigestBytes)}
+		return "", 0, tooLarge
 	}
 	return hex.EncodeToString(hash.Sum(nil)), size, nil
 }

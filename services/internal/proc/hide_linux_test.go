@@ -1,7 +1,10 @@
 package proc
 
 import (
+	"fmt"
+	"net"
 	"os"
+	"strings"
 	"testing"
 )
 
@@ -13,4 +16,106 @@ func needNamespaces(t *testing.T) {
 		}
 		t.Skip(err)
 	}
+}
+
+// hidden makes a folder with a secret and a part that stays visible, and a Spec that hides it.
+func hidden(t *testing.T, script string, out *tap) (Spec, string) {
+	t.Helper()
+	needNamespaces(t)
+	dir := place(t)
+	for _, path := range []string{dir + "/keys", dir + "/run/proposer"} {
+		if err := os.MkdirAll(path, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	written(t, dir+"/keys/sign", "secret", 0o644)
+	written(t, dir+"/token", "a token", 0o644)
+	spec := shell(t, script, out)
+	spec.Hide = []string{dir, dir + "/keys"}
+	spec.Expose = []string{dir + "/run/proposer", dir + "/token"}
+	spec.Env = append(spec.Env, "D="+dir, fmt.Sprintf("OWNER=%d", os.Getpid()))
+	return spec, dir
+}
+
+func TestHideCoversAndExposes(t *testing.T) {
+	out := newTap()
+	spec, dir := hidden(t, `find $D | sort; cat $D/token; id -u; (: >$D/new); (: >$D/run/new); (: >$D/run/proposer/new); ls -A $D/keys`, out)
+	listener, err := net.Listen("unix", dir+"/run/proposer/s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	if outcome := ran(t, spec); outcome.PID == 0 {
+		t.Errorf("outcome is %+v", outcome)
+	}
+	want := strings.ReplaceAll("D\nD/run\nD/run/proposer\nD/run/proposer/s\nD/token\na token", "D", dir)
+	want += fmt.Sprintf("%d\n", os.Getuid())
+	if got := out.String(); !strings.HasPrefix(got, want) {
+		t.Errorf("the job sees %q, want %q", got, want)
+	}
+	if _, err := os.Stat(dir + "/run/proposer/new"); err != nil {
+		t.Errorf("what is exposed cannot be written: %v", err)
+	}
+	for _, path := range []string{dir + "/new", dir + "/run/new"} {
+		if _, err := os.Stat(path); err == nil {
+			t.Errorf("%s came through the cover", path)
+		}
+	}
+	if text, err := os.ReadFile(dir + "/keys/sign"); err != nil || string(text) != "secret" {
+		t.Errorf("the owner's own view changed: %q, %v", text, err)
+	}
+}
+
+// TestHideHolds tries to get behind the cover in the ways that are known. Each attempt prints what it reads.
+func TestHideHolds(t *testing.T) {
+	for name, attempt := range map[string]string{
+		"plain":                `cat $D/keys/sign`,
+		"take the cover off":   `umount $D; umount -l $D; cat $D/keys/sign`,
+		"in a namespace":       `unshare -Urm sh -c 'umount $D; umount -l $D; cat $D/keys/sign'`,
+		"bind around":          `mkdir $T/m; unshare -Urm sh -c 'mount --bind / $T/m; cat $T/m$D/keys/sign'; mount --bind / $T/m; cat $T/m$D/keys/sign`,
+		"move the cover":       `mkdir $T/m; unshare -Urm sh -c 'mount --move $D $T/m; cat $D/keys/sign'; mount --move $D $T/m; cat $D/keys/sign`,
+		"owner's root":         `cat /proc/$OWNER/root$D/keys/sign /proc/$OWNER/cwd/../..$D/keys/sign`,
+		"steward's root":       `cat /proc/$PPID/root$D/keys/sign; ls -l /proc/$PPID/fd`,
+		"owner's environment":  `tr '\0' '\n' </proc/$OWNER/environ | sed 's/.*/secret/'`,
+		"owner's memory":       `head -c 1 /proc/$OWNER/mem; : </proc/$OWNER/mem && echo secret`,
+		"owner's namespace":    `nsenter -t $OWNER -m cat $D/keys/sign; nsenter -t $OWNER -U -m cat $D/keys/sign`,
+		"steward's namespace":  `nsenter -t $PPID -m umount $D; cat $D/keys/sign; nsenter -t $PPID -U -m umount $D; cat $D/keys/sign`,
+		"first process's root": `cat /proc/1/root$D/keys/sign`,
+		"anybody's root":       `cat /proc/[0-9]*/root$D/keys/sign`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			out := newTap()
+			spec, _ := hidden(t, attempt, out)
+			spec.Env = append(spec.Env, "T="+place(t))
+			ran(t, spec)
+			for line := range strings.Lines(out.String()) {
+				if strings.TrimSpace(line) == "secret" {
+					t.Fatalf("the job got behind the cover:\n%s", out)
+				}
+			}
+		})
+	}
+}
+
+func TestHiddenPlacesCannotBeUsed(t *testing.T) {
+	spec, dir := hidden(t, `true`, newTap())
+	spec.Dir = dir + "/keys"
+	_, err := Start(t.Context(), spec)
+	codeIs(t, err, CodeNoDir)
+	spec.Dir, spec.Path = "/", dir+"/keys/sign"
+	_, err = Start(t.Context(), spec)
+	codeIs(t, err, CodeNoProgram)
+	spec.Hide = []string{dir + "/missing"}
+	_, err = Start(t.Context(), spec)
+	codeIs(t, err, CodeNoNamespace)
+}
+
+func TestHiddenTreeEnds(t *testing.T) {
+	out := newTap()
+	spec, _ := hidden(t, `env -i setsid sleep 300 & echo pid $!; sleep 300 & echo pid $!; exit 4`, out)
+	p := begun(t, spec)
+	if outcome := ended(t, p); outcome.ExitCode != 4 || outcome.LeftBehind != 2 {
+		t.Errorf("outcome is %+v", outcome)
+	}
+	mustBeGone(t, p.Marker(), out.String())
 }
