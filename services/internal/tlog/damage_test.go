@@ -32,6 +32,9 @@ func TestEveryFlippedBitIsFound(t *testing.T) {
 		must(t, err)
 		for i := range content {
 			for bit := range 8 {
+				if (8*i+bit)%stride != 0 {
+					continue
+				}
 				_, err := f.WriteAt([]byte{content[i] ^ 1<<bit}, int64(i))
 				must(t, err)
 				report, err := Verify(context.Background(), dir, verifiers, nil)
@@ -56,7 +59,7 @@ func TestFlippedTruthIsNotSealedOver(t *testing.T) {
 	good, want := files(t, sealedDir(t, 3)), sealedLog(t, t.TempDir(), 6)
 	dir := memoryDir(t)
 	for name, content := range good {
-		for i := range content {
+		for i := 0; i < len(content); i += stride {
 			flipped := bytes.Clone(content)
 			flipped[i] ^= 1 << (i % 8)
 			place(t, dir, good)
@@ -124,7 +127,7 @@ func TestEveryCutIsRefusedOrHealed(t *testing.T) {
 	lock := fileLock{filepath.Join(dir, lockName), noSync}
 	refused, healed := 0, 0
 	for name, content := range full {
-		for cut := range len(content) {
+		for cut := 0; cut < len(content); cut += stride {
 			place(t, dir, full)
 			must(t, os.Truncate(filepath.Join(dir, name), int64(cut)))
 			before := files(t, dir)

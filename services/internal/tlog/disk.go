@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 )
 
 // disk does every operation that changes files. Tests put themselves around it to
@@ -107,4 +108,23 @@ func tryFlock(f *os.File, how int) (bool, error) {
 			return false, fmt.Errorf("flock %s: %w", f.Name(), err)
 		}
 	}
+}
+
+// flockSoon takes the exclusive lock of a writer. A Verify that looks whether a writer is
+// there holds the lock for an instant, so one refusal is not yet an answer.
+func flockSoon(f *os.File) (bool, error) {
+	for range 25 {
+		if ok, err := tryFlock(f, syscall.LOCK_EX); ok || err != nil {
+			return ok, err
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	return false, nil
+}
+
+// unflock gives the lock back at once. Closing the file is not enough: a child that was
+// forked and has not yet called exec shares the open file, and with it the lock.
+func unflock(f *os.File) error {
+	_, err := tryFlock(f, syscall.LOCK_UN)
+	return err
 }

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 )
 
@@ -20,12 +21,16 @@ type storm struct {
 	dir       string
 	at        int  // -1: never
 	persisted bool // the failing operation takes effect
-	seen      int
-	ops       []string
-	durable   map[string][]byte
+
+	mu      sync.Mutex // two files are synced at once
+	seen    int
+	ops     []string
+	durable map[string][]byte
 }
 
 func (s *storm) around(op, name string, do func() error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	n := s.seen
 	s.seen++
 	s.ops = append(s.ops, op+" "+name)

@@ -268,6 +268,9 @@ func (l *Log) Close() error {
 
 func (l *Log) closeFiles() error {
 	var errs []error
+	if l.entries != nil {
+		errs = append(errs, unflock(l.entries))
+	}
 	for _, f := range []*os.File{l.entries, l.raw, l.hashes, l.offsets} {
 		if f != nil {
 			errs = append(errs, f.Close())

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 
 	"golang.org/x/mod/sumdb/note"
 )
@@ -115,7 +114,7 @@ func (l *Log) openFiles(flag int) (err error) {
 	if l.entries = open(entriesName, flag); err != nil {
 		return err
 	}
-	ok, err := tryFlock(l.entries, syscall.LOCK_EX)
+	ok, err := flockSoon(l.entries)
 	if err != nil {
 		return err
 	}

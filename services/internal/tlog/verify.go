@@ -92,9 +92,15 @@ func (v *verification) writerLive() bool {
 	if err != nil {
 		return false
 	}
-	defer f.Close() // ends the flock
+	defer f.Close()
 	free, err := tryFlock(f, syscall.LOCK_SH)
-	return err == nil && !free
+	if err != nil {
+		return false
+	}
+	if free {
+		unflock(f)
+	}
+	return !free
 }
 
 // readHeads reads the checkpoint before the lock and both before the data, so that with
