@@ -52,11 +52,11 @@ func (a *attempt) runs(p *proc.Process) {
 	}
 }
 
-// claim judges a job and claims its next attempt. No attempt and no error
-// mean that there is nothing to do here.
-func (s *shift) claim(ctx context.Context, id string) (*attempt, error) {
+// claim judges a job, no earlier than at sequence seen, and claims its next
+// attempt. No attempt and no error mean that there is nothing to do here.
+func (s *shift) claim(ctx context.Context, id string, seen uint64) (*attempt, error) {
 	for {
-		j, err := s.job(ctx, id)
+		j, err := s.jobAt(ctx, id, seen)
 		if err != nil || j.Proposal == nil {
 			return nil, err
 		}
@@ -68,19 +68,19 @@ func (s *shift) claim(ctx context.Context, id string) (*attempt, error) {
 		if err != nil {
 			return nil, err
 		}
-		seen, fault, err := s.check(ctx, j, sealed)
+		found, fault, err := s.check(ctx, j, sealed)
 		if err != nil {
 			return nil, err
 		}
 		if fault != nil {
 			err = s.turnAway(ctx, j, *fault)
-			if conflicts(err) {
+			if conflicts(err, &seen) {
 				continue
 			}
 			return nil, err
 		}
-		a, err := s.start(ctx, j, seen, sealed)
-		if conflicts(err) {
+		a, err := s.start(ctx, j, found, sealed)
+		if conflicts(err, &seen) {
 			continue
 		}
 		return a, err

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/banksman/banksman/events"
@@ -43,8 +44,8 @@ func (s *shift) resolve(ctx context.Context, d *bus.Delivery) error {
 	if err != nil {
 		return nil // no event of ours; the auditor reports it
 	}
-	for {
-		j, err := s.job(ctx, subject.ID)
+	for seen := d.Stored.Seq; ; {
+		j, err := s.jobAt(ctx, subject.ID, seen)
 		if err != nil || j.Proposal == nil || mayResolve(j, s.me) != "" {
 			return err
 		}
@@ -52,13 +53,13 @@ func (s *shift) resolve(ctx context.Context, d *bus.Delivery) error {
 		if err != nil {
 			return err
 		}
-		seen, fault := look(j, p, s.cfg.search())
+		found, fault := look(j, p, s.cfg.search())
 		if fault != nil {
 			_, err = s.append(ctx, "job.declined", j.ID, j.LastSeq, &events.JobDeclined{Code: fault.code, Reason: fault.reason})
 		} else {
-			_, err = s.append(ctx, "job.resolved", j.ID, j.LastSeq, &seen.resolved)
+			_, err = s.append(ctx, "job.resolved", j.ID, j.LastSeq, &found.resolved)
 		}
-		if !conflicts(err) {
+		if !conflicts(err, &seen) {
 			return err
 		}
 	}
@@ -74,7 +75,7 @@ func (s *shift) onApproved(ctx context.Context, d *bus.Delivery) {
 	release := s.keep(ctx, d)
 	defer release()
 	settled := false
-	err = s.take(ctx, subject.ID, func() {
+	err = s.take(ctx, subject.ID, d.Stored.Seq, func() {
 		settled = true
 		s.work.Go(func() { // the job does not wait for the queue
 			release()
@@ -125,9 +126,10 @@ func (s *shift) ack(ctx context.Context, d *bus.Delivery) {
 	}
 }
 
-// take brings one job as far as it goes on this worker. It calls settled once
-// the job is claimed; an error before that means that it was not judged.
-func (s *shift) take(ctx context.Context, id string, settled func()) error {
+// take brings one job as far as it goes on this worker, looking at it no
+// earlier than at sequence seen. It calls settled once the job is claimed; an
+// error before that means that it was not judged.
+func (s *shift) take(ctx context.Context, id string, seen uint64, settled func()) error {
 	if !s.enter(id) {
 		return nil // another goroutine of this process has it in hand
 	}
@@ -138,7 +140,7 @@ func (s *shift) take(ctx context.Context, id string, settled func()) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	a, err := s.claim(ctx, id)
+	a, err := s.claim(ctx, id, seen)
 	if err != nil || a == nil {
 		return err
 	}
@@ -215,7 +217,7 @@ func (s *shift) later(ctx context.Context, id string, at time.Time) {
 		if sleep(ctx, time.Until(at)) != nil {
 			return
 		}
-		if err := s.take(ctx, id, func() {}); err != nil && ctx.Err() == nil {
+		if err := s.take(ctx, id, 0, func() {}); err != nil && ctx.Err() == nil {
 			s.log.Warn("a ready job could not be judged; the index names it again", "job", id, "error", err)
 		}
 	})
@@ -230,7 +232,32 @@ func (s *shift) job(ctx context.Context, id string) (lifecycle.Job, error) {
 	return j, err
 }
 
-func conflicts(err error) bool {
+// errLagging is a replica of the stream that does not hold yet what is known to
+// be stored.
+var errLagging = errors.New("the stream does not show yet what it has stored; the job is looked at again")
+
+// jobAt folds a job that has an event at sequence seen, waiting a little for a
+// replica that lags behind.
+func (s *shift) jobAt(ctx context.Context, id string, seen uint64) (lifecycle.Job, error) {
+	for range 20 {
+		j, err := s.job(ctx, id)
+		if err != nil || j.LastSeq >= seen {
+			return j, err
+		}
+		if err := sleep(ctx, 50*time.Millisecond); err != nil {
+			return j, err
+		}
+	}
+	return lifecycle.Job{}, fmt.Errorf("read job %s at %d: %w", id, seen, errLagging)
+}
+
+// conflicts says whether somebody else has written first, and notes how far a
+// reader has to see before it decides anew.
+func conflicts(err error, seen *uint64) bool {
 	var c *bus.Conflict
-	return errors.As(err, &c)
+	if !errors.As(err, &c) {
+		return false
+	}
+	*seen = max(*seen, c.Last)
+	return true
 }

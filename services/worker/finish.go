@@ -15,9 +15,10 @@ import (
 // Expect is the job's last sequence if it is known, else 0.
 func (s *shift) finish(ctx context.Context, r record, expect uint64) {
 	kind, started, payload := r.end()
+	seen := expect
 	for pause := time.Second; ; pause = min(2*pause, 30*time.Second) {
 		if expect == 0 {
-			state, last, err := s.fence(ctx, r.Job, started)
+			state, last, err := s.fence(ctx, r.Job, started, seen)
 			switch {
 			case err != nil:
 				if ctx.Err() != nil {
@@ -41,7 +42,7 @@ func (s *shift) finish(ctx context.Context, r record, expect uint64) {
 				s.forget(r)
 				s.again(r)
 				return
-			case conflicts(err):
+			case conflicts(err, &seen):
 				expect = 0
 				continue
 			case ctx.Err() != nil || errors.Is(err, bus.ErrClosed):
@@ -72,8 +73,8 @@ func (s *shift) again(r record) {
 	}
 }
 
-func (s *shift) fence(ctx context.Context, job string, started uint64) (fence, uint64, error) {
-	j, err := s.job(ctx, job)
+func (s *shift) fence(ctx context.Context, job string, started, seen uint64) (fence, uint64, error) {
+	j, err := s.jobAt(ctx, job, seen)
 	if err != nil {
 		return fenceShut, 0, err
 	}
@@ -130,8 +131,9 @@ func (s *shift) clearOutput(ctx context.Context, r record) bool {
 // lapseOwn lets an attempt lapse that died with this worker's earlier life. A
 // claim that never reached the log leaves nothing to say.
 func (s *shift) lapseOwn(ctx context.Context, r record) {
+	var seen uint64
 	for pause := time.Second; ; pause = min(2*pause, 30*time.Second) {
-		j, err := s.job(ctx, r.Job)
+		j, err := s.jobAt(ctx, r.Job, seen)
 		if err == nil {
 			a := holds(j, s.me.actor, r.Session, r.Attempt)
 			if a == nil || fenceOf(j, a.StartedSeq) != fenceOpen {
@@ -142,7 +144,7 @@ func (s *shift) lapseOwn(ctx context.Context, r record) {
 			_, err = s.append(ctx, "job.lapsed", r.Job, j.LastSeq, &events.JobLapsed{
 				Started: a.StartedSeq, SilentS: int(silent.Seconds()), Why: "restart",
 			})
-			if conflicts(err) {
+			if conflicts(err, &seen) {
 				continue
 			}
 		}

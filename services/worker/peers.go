@@ -12,6 +12,7 @@ import (
 	"github.com/banksman/banksman/events"
 	"github.com/banksman/banksman/events/lifecycle"
 	"github.com/banksman/banksman/services/internal/bus"
+	"github.com/banksman/banksman/services/internal/grants"
 	"github.com/banksman/banksman/services/internal/view"
 )
 
@@ -111,7 +112,8 @@ func (s *shift) watchPeers(ctx context.Context) {
 	lease := time.Duration(s.cfg.LeaseS) * time.Second
 	tick := time.NewTicker(lease)
 	defer tick.Stop()
-	mayAsk := true
+	rights, _ := grants.Of(events.RoleWorker)
+	mayAsk := slices.Contains(rights.Asks, "jobs.list")
 	for {
 		select {
 		case <-ctx.Done():
@@ -180,7 +182,7 @@ func (s *shift) lapsePeer(ctx context.Context, id string) {
 	case err == nil:
 		s.log.Warn("the attempt of a silent worker lapsed", "job", id, "worker", a.Worker, "session", a.Session, "silent", silent)
 		s.later(ctx, id, time.Time{}) // a retry-safe job may have attempts left
-	case !conflicts(err) && ctx.Err() == nil:
+	case !conflicts(err, new(uint64)) && ctx.Err() == nil:
 		s.log.Warn("a silent worker's attempt could not be lapsed", "job", id, "error", err)
 	}
 }
