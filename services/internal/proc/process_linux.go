@@ -104,10 +104,17 @@ func (p *Process) order(ctx context.Context, spec *Spec, files stdio) error {
 	}}, files.all()...)
 	var got report
 	if err == nil {
-		stop := context.AfterFunc(ctx, func() { _ = p.hand.conn.SetReadDeadline(time.Unix(1, 0)) })
+		interrupted := make(chan struct{})
+		stop := context.AfterFunc(ctx, func() {
+			defer close(interrupted)
+			_ = p.hand.conn.SetReadDeadline(time.Unix(1, 0))
+		})
 		got, err = p.hand.hearAwake()
-		if !stop() && err == nil { // the context ended after the report came; what happens now is a cancel
-			err = p.hand.conn.SetReadDeadline(time.Time{})
+		if !stop() {
+			<-interrupted
+			if err == nil { // the report came before the context ended; what happens now is a cancel
+				err = p.hand.conn.SetReadDeadline(time.Time{})
+			}
 		}
 	}
 	switch {
