@@ -80,6 +80,9 @@ type JobResolved struct {
 	Files []FileDigest `json:"files,omitempty"`
 	// Cwd is the real working directory.
 	Cwd string `json:"cwd"`
+	// UnsafeSharedUser says that the job would share the worker's user and could
+	// reach banksman's own files.
+	UnsafeSharedUser bool `json:"unsafe_shared_user,omitzero"`
 
 	Extra Extra `json:",embed"`
 }
@@ -270,8 +273,8 @@ type JobDeclined struct {
 
 // JobDeadLettered ends a job whose approval no longer fits what would run.
 type JobDeadLettered struct {
-	// Code is "program_changed", "file_changed", "cwd_changed" or
-	// "policy_changed".
+	// Code is "program_changed", "file_changed", "cwd_changed",
+	// "isolation_changed" or "policy_changed".
 	Code string `json:"code"`
 	// Reason names the difference.
 	Reason string `json:"reason"`

@@ -53,7 +53,7 @@ func decide(c *Config, j lifecycle.Job, p *policy.Policy, now time.Time) verdict
 	case policy.Allow:
 		return verdict{kind: "job.approved", payload: &events.JobApproved{
 			Proposal: j.ProposalDigest, Resolution: j.ResolutionDigest, Policy: p.Digest(), Basis: "policy",
-			Ruling: ruling(d), ValidS: c.ApprovalValidS, MaxAttempts: j.Proposal.MaxAttempts,
+			Ruling: ruling(d), ValidS: c.ApprovalValidS, MaxAttempts: j.Proposal.MaxAttempts, UnsafeSharedUser: j.Resolution.UnsafeSharedUser,
 		}}
 	case policy.Ask:
 		return assessed(j, p, d)

@@ -97,6 +97,9 @@ func (a *app) showDecision(j lifecycle.Job) {
 	a.say("  in %s, proposed by %s, proposal %.16s", view.Printable(j.Proposal.Cwd), view.Printable(j.Proposal.Proposer.String()), j.ProposalDigest)
 	if r := j.Resolution; r != nil {
 		a.say("  would run %s, resolution %.16s", view.Printable(r.Program.Path), j.ResolutionDigest)
+		if r.UnsafeSharedUser {
+			a.say("  WARNING: it would share the worker's user and could reach banksman's keys (--unsafe-shared-user)")
+		}
 	}
 }
 

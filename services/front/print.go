@@ -61,6 +61,9 @@ func statusText(j view.Job) string {
 	if j.Unresolved {
 		s += ", unresolved"
 	}
+	if j.Unsafe && !j.Status.Final() {
+		s += ", shared user"
+	}
 	if j.Tainted != "" {
 		s += ", tainted"
 	}

@@ -13,11 +13,13 @@ import (
 	"github.com/banksman/banksman/services/host"
 	"github.com/banksman/banksman/services/host/embed"
 	"github.com/banksman/banksman/services/internal/site"
+	"github.com/banksman/banksman/services/worker"
 )
 
 func (a *app) upCommand() *cobra.Command {
 	var f initFlags
 	var without []string
+	var unsafe bool
 	cmd := &cobra.Command{
 		Use: "up", Short: "Run the bus and every role in this process", GroupID: "start", Args: cobra.NoArgs,
 		Long: "Run the bus and every role in this process, until a signal drains it. On an empty folder\nit makes a site first, with the same flags as init; on a site it takes none of them.",
@@ -33,7 +35,11 @@ func (a *app) upCommand() *cobra.Command {
 			} else if _, err := a.makeSite(l, f); err != nil {
 				return err
 			}
-			chosen, err := leaveOut(roles(), without)
+			all := roles()
+			if unsafe {
+				shareUser(all)
+			}
+			chosen, err := leaveOut(all, without)
 			if err != nil {
 				return err
 			}
@@ -41,8 +47,18 @@ func (a *app) upCommand() *cobra.Command {
 		},
 	}
 	f.add(cmd)
+	cmd.Flags().BoolVar(&unsafe, "unsafe-shared-user", false, "run jobs although they could reach banksman's own files, where user namespaces do not work")
 	cmd.Flags().StringSliceVar(&without, "without", nil, "roles to leave out, such as worker")
 	return cmd
+}
+
+// shareUser gives up the wall between jobs and banksman's files.
+func shareUser(all []host.Role) {
+	for _, r := range all {
+		if w, ok := r.(*worker.Role); ok {
+			w.ShareUser()
+		}
+	}
 }
 
 // leaveOut leaves roles out by name.

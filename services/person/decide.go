@@ -34,7 +34,7 @@ func refuse(code, next, format string, args ...any) error {
 }
 
 // approve makes the approval of a job as it stands, or says why not.
-func approve(c *Config, j lifecycle.Job, actor, policy string, unsafe bool, now time.Time) (*events.JobApproved, error) {
+func approve(c *Config, j lifecycle.Job, actor, policy string, now time.Time) (*events.JobApproved, error) {
 	if err := open(j, now); err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func approve(c *Config, j lifecycle.Job, actor, policy string, unsafe bool, now 
 	}
 	return &events.JobApproved{
 		Proposal: j.ProposalDigest, Resolution: j.ResolutionDigest, Policy: policy, Basis: "person",
-		ValidS: c.ApprovalValidS, MaxAttempts: j.Proposal.MaxAttempts, UnsafeSharedUser: unsafe,
+		ValidS: c.ApprovalValidS, MaxAttempts: j.Proposal.MaxAttempts, UnsafeSharedUser: j.Resolution.UnsafeSharedUser,
 	}, nil
 }
 

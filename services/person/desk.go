@@ -25,9 +25,6 @@ type Desk struct {
 	Ask func(prompt string) ([]byte, error)
 	// Show is told what is about to be signed.
 	Show func(lifecycle.Job)
-	// UnsafeSharedUser is recorded in every approval: agents could reach the
-	// person's files.
-	UnsafeSharedUser bool
 }
 
 // ResolveWait is how long an approval waits for a worker to report what would
@@ -41,7 +38,7 @@ func (d *Desk) Approve(ctx context.Context, id string) (lifecycle.Job, error) {
 		if err != nil {
 			return nil, err
 		}
-		return approve(&d.Config, j, d.Config.ActorName, p.Digest(), d.UnsafeSharedUser, time.Now())
+		return approve(&d.Config, j, d.Config.ActorName, p.Digest(), time.Now())
 	})
 }
 

@@ -101,6 +101,7 @@ func (s *shift) check(ctx context.Context, j lifecycle.Job, sealed seal) (sight,
 		return sight{}, fault, nil
 	}
 	seen, fault := look(j, p, s.cfg.search())
+	seen.resolved.UnsafeSharedUser = !s.cfg.Hide
 	if fault != nil {
 		if s.me.actor == j.ResolvedBy {
 			*fault = gone(*fault)

@@ -15,10 +15,11 @@ import (
 // Codes of dead letters and of the declines that take their place on a worker
 // which did not resolve the job.
 const (
-	codePolicyChanged  = "policy_changed"
-	codeProgramChanged = "program_changed"
-	codeFileChanged    = "file_changed"
-	codeCwdChanged     = "cwd_changed"
+	codePolicyChanged    = "policy_changed"
+	codeProgramChanged   = "program_changed"
+	codeFileChanged      = "file_changed"
+	codeCwdChanged       = "cwd_changed"
+	codeIsolationChanged = "isolation_changed"
 )
 
 // identity is whose hands would run the job.
@@ -113,6 +114,8 @@ func differs(approved, now *events.JobResolved) *change {
 		return &change{codeProgramChanged, "the program was approved as " + about(approved.Program) + " and is now " + about(now.Program)}
 	case now.Cwd != approved.Cwd:
 		return &change{codeCwdChanged, fmt.Sprintf("the working directory was approved as %s and is now %s", approved.Cwd, now.Cwd)}
+	case now.UnsafeSharedUser && !approved.UnsafeSharedUser:
+		return &change{codeIsolationChanged, "it was approved for a worker that keeps jobs from banksman's files, and this one does not"}
 	}
 	for _, was := range approved.Files {
 		if slices.Contains(now.Files, was) {

@@ -54,6 +54,7 @@ func (s *shift) resolve(ctx context.Context, d *bus.Delivery) error {
 			return err
 		}
 		found, fault := look(j, p, s.cfg.search())
+		found.resolved.UnsafeSharedUser = !s.cfg.Hide
 		if fault != nil {
 			_, err = s.append(ctx, "job.declined", j.ID, j.LastSeq, &events.JobDeclined{Code: fault.code, Reason: fault.reason})
 		} else {

@@ -12,7 +12,10 @@ import (
 )
 
 // Role is the worker.
-type Role struct{ cfg Config }
+type Role struct {
+	cfg    Config
+	shares bool // the operator accepts that jobs reach banksman's files
+}
 
 var _ host.Role = (*Role)(nil)
 
@@ -31,13 +34,18 @@ func (w *Role) Section() config.Section { return config.Section{Name: "worker", 
 // Actor is the configured actor token.
 func (w *Role) Actor() string { return w.cfg.Actor }
 
+// ShareUser accepts, for this process, that jobs share the worker's user and
+// could reach banksman's files. Every resolution says so, and so does the board.
+func (w *Role) ShareUser() { w.shares = true }
+
 // Run takes jobs until ctx ends, drains, and returns after the last job's
 // processes are gone.
 func (w *Role) Run(ctx context.Context, env *host.Env) error {
+	w.cfg.Hide = w.cfg.Hide && !w.shares
 	if w.cfg.Hide {
 		if err := proc.Namespaces(); err != nil {
 			return fmt.Errorf("start the worker: jobs cannot be kept from %s on this machine: %w; "+
-				"allow user namespaces, or accept the risk with hide = false in [worker]", env.Layout.Dir, err)
+				"allow user namespaces, or accept the risk with --unsafe-shared-user or hide = false in [worker]", env.Layout.Dir, err)
 		}
 	}
 	j, err := openJournal(attemptsOf(env.Layout, w.cfg.Actor, env.Instance))

@@ -21,6 +21,7 @@ type Job struct {
 	Labels     map[string]string `json:"labels,omitempty"`
 	Expires    time.Time         `json:"expires,omitzero"`    // of an undecided request
 	Unresolved bool              `json:"unresolved,omitzero"` // no worker has looked it up; may be denied, not approved
+	Unsafe     bool              `json:"unsafe_shared_user,omitzero"` // it would share the worker's user
 	Tainted    string            `json:"tainted,omitempty"`   // code of what taints it
 	Unreadable bool              `json:"unreadable,omitzero"`
 	Ruling     *events.Ruling    `json:"ruling,omitempty"` // the rule that spoke, or a person's words
@@ -129,6 +130,7 @@ func Of(j lifecycle.Job) Job {
 	if j.Tainted {
 		v.Tainted = j.TaintCode
 	}
+	v.Unsafe = j.Resolution != nil && j.Resolution.UnsafeSharedUser
 	if j.Status.Undecided() {
 		v.Expires = j.RequestExpires().UTC()
 	}
