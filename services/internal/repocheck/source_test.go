@@ -56,7 +56,8 @@ func sourceRules() []rule {
 			why:  "a sleep is too short on a busy machine and too long on an idle one; wait for the moment itself",
 			find: sleeps,
 			except: map[string]string{
-				"services/internal/proc/": "the kernel tells only a parent that a process has ended, and proc looks for others too",
+				"services/internal/tlog/disk.go": "the kernel does not say when a file lock is free, except by waiting for as long as it is held",
+				"services/internal/proc/":        "the kernel tells only a parent that a process has ended, and proc looks for others too",
 			},
 			planted: map[string]string{"events/x_test.go": "package events\nimport \"time\"\nfunc wait() { time.Sleep(1) }\n"},
 		},
