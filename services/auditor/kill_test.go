@@ -2,6 +2,7 @@ package auditor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -12,7 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/banksman/banksman/events"
+	"github.com/banksman/banksman/events/lifecycle"
 	"github.com/banksman/banksman/services/host"
+	"github.com/banksman/banksman/services/internal/index"
 	"github.com/banksman/banksman/services/internal/keys"
 	"github.com/banksman/banksman/services/internal/site"
 	"github.com/banksman/banksman/services/internal/tlog"
@@ -105,30 +109,129 @@ func TestKill(t *testing.T) {
 func (s *testSite) checkRebuilt() {
 	s.t.Helper()
 	kept := s.dump()
+	made := filepath.Join(s.t.TempDir(), "made.db")
+	s.openedBy(made).close()
+	if again := dumpIndex(s.t, made); again != kept {
+		s.t.Errorf("the index kept and the one made again differ:\n%s\n%s", kept, again)
+	}
+}
+
+// openedBy is an auditor that has opened the log, with an index at the path, and does
+// nothing yet.
+func (s *testSite) openedBy(indexPath string) *auditor {
+	s.t.Helper()
 	signer, vkey, err := keys.LoadCheckpointKey(s.layout.CheckpointKey())
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	a := &auditor{vkey: vkey, slog: s.log, ledger: newLedger(trust.New(s.plan.Origin, s.plan.RootKey()), nil, s.key("auditor").Public())}
-	defer a.close()
-	if a.log, err = tlog.Open(s.layout.AuditLog(), signer, tlog.FileLock(filepath.Dir(s.layout.AuditHead()))); err == nil {
+	a := &auditor{vkey: vkey, slog: s.log, stream: s.conn("reader"), ledger: newLedger(trust.New(s.plan.Origin, s.plan.RootKey()), nil, s.key("auditor").Public())}
+	if a.log, err = openLog(s.t.Context(), a.stream, s.layout, s.plan.Origin, signer); err == nil {
 		a.reader, err = tlog.OpenReader(s.layout.AuditLog())
 	}
-	made := filepath.Join(s.t.TempDir(), "made.db")
 	if err == nil {
-		a.index, _, err = openIndex(made, a.log, a.reader)
+		a.index, _, err = openIndex(indexPath, a.log, a.reader)
 	}
 	if err != nil {
+		a.close()
 		s.t.Fatal(err)
 	}
 	a.ledger.index = a.index
+	a.board = newJobBoard(nil, a.index, s.log, 0)
 	if err := a.resume(s.t.Context()); err != nil {
+		a.close()
 		s.t.Fatal(err)
 	}
-	if err := a.index.Close(); err != nil {
+	return a
+}
+
+// takeAndSeal folds and seals what the stream holds, and says nothing about it, as an
+// auditor does that is killed between the two.
+func (s *testSite) takeAndSeal() {
+	s.t.Helper()
+	a := s.openedBy(s.layout.AuditIndex())
+	defer a.close()
+	for {
+		page, err := a.stream.Read(s.t.Context(), a.log.LastSeq()+1, everything, 100)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if len(page) == 0 {
+			break
+		}
+		for _, st := range page {
+			if err := a.take(st); err != nil {
+				s.t.Fatal(err)
+			}
+		}
+	}
+	if _, err := a.seal(); err != nil {
 		s.t.Fatal(err)
 	}
-	if again := dumpIndex(s.t, made); again != kept {
-		s.t.Errorf("the index kept and the one made again differ:\n%s\n%s", kept, again)
+}
+
+// TestUnsaidIsSaidAfterRestart: what was sealed but not said before a kill, heads and
+// violations, is said by the next auditor.
+func TestUnsaidIsSaidAfterRestart(t *testing.T) {
+	s := newSite(t)
+	bad := s.forged("bad")
+	j := s.propose("good")
+	s.takeAndSeal()
+	if sealed, violations, _ := s.audits(); len(sealed)+len(violations) != 0 {
+		t.Fatalf("the stream says %v, %v", sealed, violations)
+	}
+	a := s.audit(nil)
+	s.heard("the report", func(p any) bool { v, ok := p.(*events.AuditViolationFound); return ok && v.Seq == bad })
+	s.sealed(j.last)
+	a.stop(t)
+	if _, violations, _ := s.audits(); len(violations) != 1 {
+		t.Errorf("violations %+v", violations)
+	}
+}
+
+// TestForeignIndexIsNotBelieved: an index that is ahead of the log, or that another log
+// made, is made anew.
+func TestForeignIndexIsNotBelieved(t *testing.T) {
+	s := newSite(t)
+	s.propose("a")
+	s.takeAndSeal()
+	kept := s.dump()
+	for name, p := range map[string]index.Position{
+		"ahead": {Through: 900, Leaves: 901}, "of another log": {Through: 3, Leaves: 4, Last: [32]byte{1}},
+		"at nothing, with something in it": {Last: [32]byte{1}},
+	} {
+		path := filepath.Join(t.TempDir(), "index.db")
+		x, err := index.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		j := lifecycle.Job{ID: "never", Status: lifecycle.Failed, ProposedSeq: 1, LastSeq: 1}
+		if err := errors.Join(x.Apply(index.Batch{Jobs: []lifecycle.Job{j}, To: p}), x.Close()); err != nil {
+			t.Fatal(err)
+		}
+		s.openedBy(path).close()
+		if got := dumpIndex(t, path); got != kept {
+			t.Errorf("an index %s: %s, want %s", name, got, kept)
+		}
+	}
+}
+
+// TestSequenceComesAgain: a message that the log covers already is compared with it.
+func TestSequenceComesAgain(t *testing.T) {
+	s := newSite(t)
+	j := s.propose("a")
+	s.takeAndSeal()
+	a := s.openedBy(s.layout.AuditIndex())
+	defer a.close()
+	page, err := a.stream.Read(t.Context(), j.proposed, everything, 1)
+	if err != nil || len(page) != 1 {
+		t.Fatal(page, err)
+	}
+	if err := a.take(page[0]); err != nil {
+		t.Errorf("the same again: %v", err)
+	}
+	page[0].Data = append(page[0].Data, ' ')
+	var f *Fault
+	if err := a.take(page[0]); !errors.As(err, &f) || f.Code != faultFork {
+		t.Errorf("another in its place: %v", err)
 	}
 }

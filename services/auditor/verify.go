@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/banksman/banksman/events"
@@ -242,8 +244,20 @@ func (v *verifier) session(seq uint64, id events.ID) {
 // sameMeta compares what an entry says with what the message says, as far as it can
 // stand in an entry.
 func sameMeta(e tlog.Entry, m tlog.Meta) bool {
-	same := func(entry, message string) bool { return entry == message || entry == "" }
-	return e.Meta == m.CEDigest && same(e.ID, m.ID) && same(e.Expect, m.Expect) && same(e.Actor, m.ActorKey) && same(e.Sig, m.ActorSig)
+	same := func(entry, message string) bool { return entry == message || entry == "" && !standsInEntry(message) }
+	return e.Meta == m.CEDigest && same(e.ID, m.ID) && (e.Expect == m.Expect || e.Expect == "" && !isDecimal(m.Expect)) && same(e.Actor, m.ActorKey) && same(e.Sig, m.ActorSig)
+}
+
+// isDecimal says whether text is a number as entries write them.
+func isDecimal(text string) bool {
+	n, err := strconv.ParseUint(text, 10, 64)
+	return err == nil && strconv.FormatUint(n, 10) == text
+}
+
+// standsInEntry says whether a publisher's text can stand in an entry; what cannot is
+// left out of it.
+func standsInEntry(text string) bool {
+	return text != "" && text != "-" && len(text) <= 256 && !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
 // bad notes an event that may not be believed.

@@ -14,6 +14,7 @@ import (
 	"github.com/banksman/banksman/events"
 	"github.com/banksman/banksman/services/internal/keys"
 	"github.com/banksman/banksman/services/internal/site"
+	"github.com/banksman/banksman/services/internal/tlog"
 )
 
 // expect compares verdicts and exit code, and looks for a word in the reasons.
@@ -192,6 +193,30 @@ func TestVerifyAuthenticityAlone(t *testing.T) {
 				t.Errorf("reason %q", r.Authenticity.Reason)
 			}
 		})
+	}
+}
+
+// TestVerifyEntryMustNameTheMessage: an auditor that writes other names into its entries
+// than the messages have is found, although chain, tree and signature hold.
+func TestVerifyEntryMustNameTheMessage(t *testing.T) {
+	for name, change := range map[string]func(*tlog.Meta){
+		"other id":     func(m *tlog.Meta) { m.ID = "proposer.0123456789abcdef0123.7" },
+		"no id":        func(m *tlog.Meta) { m.ID = "" },
+		"no signature": func(m *tlog.Meta) { m.ActorSig = "" },
+		"other key":    func(m *tlog.Meta) { m.ActorKey = "ed25519:x" },
+		"no place":     func(m *tlog.Meta) { m.Expect = "" },
+		"other digest": func(m *tlog.Meta) { m.CEDigest[3] ^= 1 },
+		"other job":    func(m *tlog.Meta) { m.Job = "other" },
+	} {
+		f := newForge(t)
+		st := f.stored(f.message(events.For("job.proposed", "default", "a", "proposer"), proposal("a")))
+		m := metaOf(st)
+		change(&m)
+		if _, err := f.log.Append(recordOf(st), m); err != nil {
+			t.Fatal(err)
+		}
+		f.seal()
+		t.Run(name, func(t *testing.T) { expect(t, f.verify(), "IaCF", 1, "entry_meta") })
 	}
 }
 
