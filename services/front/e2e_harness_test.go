@@ -15,7 +15,7 @@ var binary string
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "banksman-e2e-")
 	if err == nil {
-		binary, err = lab.Build(dir, "banksman")
+		binary, err = lab.Build(dir, "cmd/banksman")
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
-	"net/url"
 	"strings"
 	"time"
 
@@ -28,25 +26,7 @@ const dialWithin = 3 * time.Second
 func (a *app) connect(ctx context.Context, l site.Layout, s host.SiteConfig, actor string, power events.Role) (*bus.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialWithin)
 	defer cancel()
-	if err := listens(ctx, s.BusURL); err != nil {
-		return nil, err
-	}
-	return host.Connection{Layout: l, Site: s, Actor: actor, Power: power, Log: slog.New(slog.DiscardHandler)}.Dial(ctx)
-}
-
-// listens says at once that nobody does; the connection itself would go on
-// trying, as a service must.
-func listens(ctx context.Context, busURL string) error {
-	u, err := url.Parse(busURL)
-	if err != nil {
-		return fmt.Errorf("read site.bus_url: %w", err)
-	}
-	var d net.Dialer
-	c, err := d.DialContext(ctx, "tcp", u.Host)
-	if err != nil {
-		return fmt.Errorf("connect to the bus at %s: %w: %w", busURL, bus.ErrOutage, err)
-	}
-	return c.Close()
+	return host.Connection{Layout: l, Site: s, Actor: actor, Power: power, Log: slog.New(slog.DiscardHandler), Once: true}.Dial(ctx)
 }
 
 // reader connects as the folder's reader.

@@ -23,6 +23,7 @@ type Connection struct {
 	Actor  string
 	Power  events.Role
 	Log    *slog.Logger
+	Once   bool              // give up on the first failure
 	Use    func(*bus.Config) // points it at a bus in this process; nil to dial
 }
 
@@ -34,7 +35,7 @@ func (c Connection) Dial(ctx context.Context) (*bus.Conn, error) {
 	}
 	cfg := bus.Config{
 		URL: c.Site.BusURL, CAFile: c.Layout.CA(), Actor: c.Actor, Role: c.Power, Origin: c.Site.Origin,
-		Login: login, Log: c.Log, Name: "banksman " + c.Actor,
+		Login: login, Log: c.Log, Name: "banksman " + c.Actor, Once: c.Once,
 	}
 	if c.Use != nil {
 		c.Use(&cfg)

@@ -43,6 +43,9 @@ type Config struct {
 	Login Login
 	// Log gets what no caller can be told; nil for nobody.
 	Log *slog.Logger
+	// Once gives up on the first failure instead of trying until ctx ends; for
+	// verbs, which a person waits for.
+	Once bool
 	// Name is shown by the server's list of connections.
 	Name string
 }
@@ -94,7 +97,7 @@ func Connect(ctx context.Context, cfg Config) (*Conn, error) {
 		if !worthRetrying(err) {
 			return nil, fmt.Errorf("connect to the bus at %s: %w", c.where(), err)
 		}
-		if pause(ctx, 100*time.Millisecond) != nil {
+		if cfg.Once || pause(ctx, 100*time.Millisecond) != nil {
 			return nil, outage("connect to the bus at "+c.where(), err)
 		}
 	}

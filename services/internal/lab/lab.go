@@ -20,16 +20,17 @@ import (
 // than any step takes, also on a busy machine.
 const Patience = 60 * time.Second
 
-// Build compiles a command of the module into dir and returns its path.
-func Build(dir, name string) (string, error) {
-	out := filepath.Join(dir, name)
+// Build compiles a main package of the module, such as "cmd/banksman", into dir
+// and returns its path.
+func Build(dir, pkg string) (string, error) {
+	out := filepath.Join(dir, filepath.Base(pkg))
 	args := []string{"build", "-o", out}
 	if raceEnabled {
 		args = append(args, "-race")
 	}
-	cmd := exec.Command("go", append(args, "github.com/banksman/banksman/cmd/"+name)...)
+	cmd := exec.Command("go", append(args, "github.com/banksman/banksman/"+pkg)...)
 	if text, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build %s: %w\n%s", name, err, text)
+		return "", fmt.Errorf("build %s: %w\n%s", pkg, err, text)
 	}
 	return out, nil
 }
@@ -125,10 +126,16 @@ type Process struct {
 // Start starts a verb.
 func (s *Site) Start(args ...string) *Process {
 	s.t.Helper()
-	p := &Process{site: s, cmd: s.Command(context.Background(), args...), done: make(chan struct{})}
+	return s.launch(s.Command(context.Background(), args...))
+}
+
+// launch starts a prepared command in the background.
+func (s *Site) launch(cmd *exec.Cmd) *Process {
+	s.t.Helper()
+	p := &Process{site: s, cmd: cmd, done: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.errs
 	if err := p.cmd.Start(); err != nil {
-		s.t.Fatalf("start banksman %q: %v", args, err)
+		s.t.Fatalf("start %q: %v", cmd.Args, err)
 	}
 	go func() {
 		p.err = p.cmd.Wait()
@@ -137,7 +144,7 @@ func (s *Site) Start(args ...string) *Process {
 	s.t.Cleanup(func() {
 		p.Kill()
 		if s.t.Failed() {
-			s.t.Logf("banksman %q printed\nstdout: %s\nstderr: %s", args, p.out.String(), p.errs.String())
+			s.t.Logf("process %d, %q, printed\nstdout: %s\nstderr: %s", p.Pid(), cmd.Args, p.out.String(), p.errs.String())
 		}
 	})
 	return p
@@ -198,15 +205,23 @@ func (p *Process) Stop() int {
 // system under test can only show when asked.
 func Eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(Patience)
+	if !Within(Patience, holds) {
+		t.Fatalf("gave up waiting: %s", what)
+	}
+}
+
+// Within says whether a condition of the outside world came to hold in time.
+func Within(limit time.Duration, holds func() bool) bool {
+	deadline := time.Now().Add(limit)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for !holds() {
 		if time.Now().After(deadline) {
-			t.Fatalf("gave up waiting: %s", what)
+			return false
 		}
 		<-tick.C
 	}
+	return true
 }
 
 // buffer is a bytes.Buffer for two goroutines.
