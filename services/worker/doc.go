@@ -35,6 +35,13 @@
 // heartbeats. decide.go is pure: it is given a job and what was found, and returns
 // what to say; everything else only fetches and carries out.
 //
+// # Replicas
+//
+// Workers of one actor are told apart by their sessions, on the bus and in the
+// log. What one of them resolved, each of them may declare changed, so replicas
+// must see the same files; workers that do not get an actor each. Two of them
+// never share a banksman folder.
+//
 // # What can go wrong
 //
 // The bus may be away for hours: nothing new starts, what runs goes on, results

@@ -5,6 +5,8 @@ import (
 	"os"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"github.com/banksman/banksman/services/internal/proc"
 )
 
@@ -14,5 +16,5 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, liveAndDie(path))
 		os.Exit(1)
 	}
-	os.Exit(m.Run())
+	goleak.VerifyTestMain(m)
 }

@@ -34,7 +34,7 @@ type recorder struct {
 func newRecorder(path string, limit int64, began time.Time) *recorder {
 	r := &recorder{began: began, wake: make(chan struct{}, 1), queue: &spool{path: path}}
 	for i, name := range streamNames {
-		r.tapes[i] = &tape{rec: r, name: name, head: limit / 2, tail: ring{limit: int(limit - limit/2)}, sum: sha256.New()}
+		r.tapes[i] = &tape{rec: r, name: name, head: limit / 2, tail: ring{limit: limit - limit/2}, sum: sha256.New()}
 	}
 	return r
 }
@@ -76,6 +76,9 @@ func (t *tape) Write(p []byte) (int, error) {
 func (t *tape) keep(p []byte, now time.Time) {
 	for len(p) > 0 {
 		if len(t.batch) == 0 {
+			if len(p) >= chunkBytes/4 {
+				t.batch = make([]byte, 0, chunkBytes) // more will follow
+			}
 			t.due, t.atMS = now.Add(batchFor), now.Sub(t.rec.began).Milliseconds()
 			t.rec.rouse()
 		}
@@ -221,37 +224,6 @@ func leftRecorder(path string) (*recorder, error) {
 	}
 	return &recorder{wake: make(chan struct{}, 1), queue: q, closed: true}, nil
 }
-
-// ring keeps the last limit bytes.
-type ring struct {
-	limit int
-	buf   []byte
-	start int // of the oldest byte, once the buffer is full
-}
-
-// write returns how many older bytes had to go.
-func (r *ring) write(p []byte) (cut int64) {
-	if len(p) >= r.limit {
-		cut = int64(len(r.buf) + len(p) - r.limit)
-		r.buf, r.start = append(r.buf[:0], p[len(p)-r.limit:]...), 0
-		return cut
-	}
-	if room := r.limit - len(r.buf); room > 0 {
-		n := min(room, len(p))
-		r.buf = append(r.buf, p[:n]...)
-		p = p[n:]
-	}
-	cut = int64(len(p))
-	for len(p) > 0 {
-		n := copy(r.buf[r.start:], p)
-		p = p[n:]
-		r.start = (r.start + n) % r.limit
-	}
-	return cut
-}
-
-// parts returns the bytes, oldest first, in two pieces.
-func (r *ring) parts() [2][]byte { return [2][]byte{r.buf[r.start:], r.buf[:r.start]} }
 
 // empty says whether everything was delivered.
 func (r *recorder) empty() bool {

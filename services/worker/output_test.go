@@ -76,6 +76,26 @@ func TestRecorderKeepsHeadAndTail(t *testing.T) {
 	})
 }
 
+// A ring holds the end of everything that was written, whatever the sizes.
+func TestRingKeepsTheEnd(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limit := rapid.Int64Range(1, 4*ringBlock).Draw(t, "limit")
+		r, all, cut := ring{limit: limit}, []byte(nil), int64(0)
+		for i := range rapid.IntRange(0, 40).Draw(t, "writes") {
+			p := bytes.Repeat([]byte{byte(i), 1, 2}, rapid.IntRange(0, ringBlock).Draw(t, "size"))
+			all = append(all, p...)
+			cut += r.write(p)
+			want := all[max(0, int64(len(all))-limit):]
+			if got := bytes.Join(r.parts(), nil); !bytes.Equal(got, want) || cut != int64(len(all)-len(want)) {
+				t.Fatalf("holds %d bytes and has cut %d of %d, want the last %d", len(got), cut, len(all), len(want))
+			}
+			if most := limit/ringBlock + 2; int64(len(r.blocks)) > most {
+				t.Fatalf("%d blocks for %d bytes", len(r.blocks), limit)
+			}
+		}
+	})
+}
+
 func TestWriterDoesNotWaitForTheBus(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "spool")
 	r := newRecorder(path, 16<<20, time.Now())

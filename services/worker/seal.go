@@ -25,6 +25,7 @@ type seal struct {
 type sealWatch struct {
 	mu      sync.Mutex
 	newest  seal
+	refused uint64        // the last one that was not believed
 	changed chan struct{} // closed and replaced with every newer seal
 }
 
@@ -40,6 +41,15 @@ func (w *sealWatch) offer(n seal) {
 	w.newest = n
 	close(w.changed)
 	w.changed = make(chan struct{})
+}
+
+// refuse notes a seal that is not believed and says whether that is news.
+func (w *sealWatch) refuse(seq uint64) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	news := w.refused != seq
+	w.refused = seq
+	return news
 }
 
 func (w *sealWatch) get() (seal, <-chan struct{}) {
@@ -83,7 +93,9 @@ func (s *shift) offerSeal(ctx context.Context, st events.Stored) {
 		}
 	}
 	if err != nil {
-		s.log.Warn("a seal of the audit log is not believed", "seq", st.Seq, "error", err)
+		if s.seals.refuse(st.Seq) {
+			s.log.Warn("a seal of the audit log is not believed", "seq", st.Seq, "error", err)
+		}
 		return
 	}
 	s.seals.offer(n)

@@ -68,7 +68,10 @@ func (s *spool) write(c chunk) error {
 	}
 	b, err := binary.Append(nil, binary.LittleEndian, h)
 	if err == nil {
-		_, err = s.file.WriteAt(append(b, c.data...), s.end)
+		_, err = s.file.WriteAt(b, s.end)
+	}
+	if err == nil {
+		_, err = s.file.WriteAt(c.data, s.end+frameBytes)
 	}
 	if err != nil {
 		return fmt.Errorf("spool output: %w", err)
