@@ -118,10 +118,20 @@ func (p Project) Skip(s events.Subject, seq uint64) Project {
 		p.Loop.LastSeq = max(p.Loop.LastSeq, seq)
 	case s.Family == "stop" && s.ID == p.Name:
 		p.Stop.LastSeq = max(p.Stop.LastSeq, seq)
-	case s.Family == "round" && s.ID == p.Round.ID:
-		p.Round.LastSeq = max(p.Round.LastSeq, seq)
-	case s.Family == "work" && s.ID == p.Round.ID:
-		p.Round.WorkSeq = max(p.Round.WorkSeq, seq)
+	default:
+		p.Round = p.Round.Skip(s, seq)
 	}
 	return p
+}
+
+// Skip passes over a stored event about the round that changes nothing.
+func (r Round) Skip(s events.Subject, seq uint64) Round {
+	switch {
+	case s.ID != r.ID:
+	case s.Family == "round":
+		r.LastSeq = max(r.LastSeq, seq)
+	case s.Family == "work":
+		r.WorkSeq = max(r.WorkSeq, seq)
+	}
+	return r
 }

@@ -100,7 +100,7 @@ func FoldRound(list []events.Event) (Round, []error) {
 	for _, e := range list {
 		var err error
 		if r, err = r.Apply(e); err != nil {
-			refused = append(refused, err)
+			r, refused = r.Skip(e.Subject, e.Seq), append(refused, err)
 		}
 	}
 	return r, refused

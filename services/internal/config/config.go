@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"reflect"
 	"slices"
@@ -16,14 +17,24 @@ import (
 // filled in. Validator structs are validated after decoding.
 type Section struct {
 	Name string
-	Into any // pointer to a struct with toml and doc tags
+	Into any       // pointer to a struct with toml and doc tags, or to a Set of such structs
+	With []Section // further tables of the same reader
+}
+
+// flat lists sections with their further tables.
+func flat(sections []Section) []Section {
+	var out []Section
+	for _, s := range sections {
+		out = append(append(out, s), flat(s.With)...)
+	}
+	return out
 }
 
 // Validator checks a decoded section; the error names the key.
 type Validator interface{ Validate() error }
 
 // Names lists every table that a file may have.
-var Names = []string{"site", "bus", "proposer", "gate", "worker", "auditor", "person"}
+var Names = []string{"site", "bus", "proposer", "gate", "worker", "supervisor", "projects", "auditor", "person"}
 
 // Error is everything that is wrong with a file.
 type Error struct {
@@ -51,13 +62,12 @@ func Decode(path string, text []byte, sections ...Section) error {
 	if err != nil {
 		return &Error{Path: path, Faults: []string{parseFault(err)}}
 	}
+	sections = flat(sections)
 	faults := unknownTables(tables, text)
 	var read []string
 	for _, s := range sections {
 		if table, ok := tables[s.Name]; ok {
-			if err := meta.PrimitiveDecode(table, s.Into); err != nil {
-				faults = append(faults, fmt.Sprintf("table [%s]: %v", s.Name, err))
-			}
+			faults = append(faults, decodeTable(meta, s, table)...)
 		}
 		read = append(read, s.Name)
 	}
@@ -77,6 +87,28 @@ func Decode(path string, text []byte, sections ...Section) error {
 		return &Error{Path: path, Faults: faults}
 	}
 	return nil
+}
+
+// decodeTable reads one table, or each table of a set.
+func decodeTable(meta toml.MetaData, s Section, table toml.Primitive) (faults []string) {
+	decode := func(name string, table toml.Primitive, into any) {
+		if err := meta.PrimitiveDecode(table, into); err != nil {
+			faults = append(faults, fmt.Sprintf("table [%s]: %v", name, err))
+		}
+	}
+	set, many := s.Into.(family)
+	if !many {
+		decode(s.Name, table, s.Into)
+		return faults
+	}
+	var named map[string]toml.Primitive
+	decode(s.Name, table, &named)
+	for _, name := range slices.Sorted(maps.Keys(named)) {
+		into := set.fresh()
+		decode(s.Name+"."+name, named[name], into)
+		set.put(name, into)
+	}
+	return faults
 }
 
 func parseFault(err error) string {
@@ -99,8 +131,15 @@ func unknownTables(tables map[string]toml.Primitive, text []byte) []string {
 }
 
 func unknownKey(key toml.Key, known []string, text []byte) string {
-	name := key[len(key)-1]
-	return fmt.Sprintf("line %d: table [%s] has no key %q%s", lineOf(text, name), key[0], name, hint(name, known))
+	table, name := key[:len(key)-1].String(), key[len(key)-1]
+	return fmt.Sprintf("line %d: table [%s] has no key %q%s", lineIn(text, "["+table+"]", name), table, name, hint(name, known))
+}
+
+// lineIn finds the first line behind a header that begins with a word.
+func lineIn(text []byte, header, word string) int {
+	above := lineOf(text, header) - 1
+	lines := strings.SplitAfterN(string(text), "\n", above+1)
+	return above + lineOf([]byte(lines[len(lines)-1]), word)
 }
 
 // lineOf finds the first line that begins with a word; the decoder does not
@@ -156,6 +195,9 @@ func keysOf(into any) []string {
 }
 
 func fields(into any) func(func(reflect.StructField, reflect.Value) bool) {
+	if set, ok := into.(family); ok {
+		into = set.fresh()
+	}
 	v := reflect.ValueOf(into).Elem()
 	return func(yield func(reflect.StructField, reflect.Value) bool) {
 		for i := range v.NumField() {
@@ -167,26 +209,45 @@ func fields(into any) func(func(reflect.StructField, reflect.Value) bool) {
 }
 
 // Render writes sections with their values, each key under its documentation.
+// A set that is empty shows what a table of it may hold, commented out.
 func Render(sections ...Section) []byte {
 	var b strings.Builder
-	for i, s := range sections {
+	for i, s := range flat(sections) {
 		if i > 0 {
 			b.WriteString("\n")
 		}
-		fmt.Fprintf(&b, "[%s]\n", s.Name)
-		for f, v := range fields(s.Into) {
-			for _, line := range wrap(f.Tag.Get("doc"), 90) {
-				fmt.Fprintf(&b, "# %s\n", line)
-			}
-			fmt.Fprintf(&b, "%s = %s\n", f.Tag.Get("toml"), literal(v))
+		set, many := s.Into.(family)
+		if !many {
+			renderTable(&b, s.Name, s.Into, "")
+			continue
+		}
+		for _, name := range set.names() {
+			renderTable(&b, s.Name+"."+name, set.get(name), "")
+		}
+		if len(set.names()) == 0 {
+			renderTable(&b, s.Name+".NAME", set.fresh(), "# ")
 		}
 	}
 	return []byte(b.String())
 }
 
+// renderTable writes one table; off stands before each line that counts.
+func renderTable(b *strings.Builder, name string, into any, off string) {
+	fmt.Fprintf(b, "%s[%s]\n", off, name)
+	for f, v := range fields(into) {
+		for _, line := range wrap(f.Tag.Get("doc"), 90) {
+			fmt.Fprintf(b, "# %s%s\n", off, line)
+		}
+		fmt.Fprintf(b, "%s%s = %s\n", off, f.Tag.Get("toml"), literal(v))
+	}
+}
+
 func literal(v reflect.Value) string {
-	if v.Kind() == reflect.Slice && v.Len() == 0 {
+	switch {
+	case v.Kind() == reflect.Slice && v.Len() == 0:
 		return "[]"
+	case v.Kind() == reflect.Map:
+		return inline(v)
 	}
 	var b bytes.Buffer
 	if err := toml.NewEncoder(&b).Encode(map[string]any{"v": v.Interface()}); err != nil {
@@ -194,6 +255,16 @@ func literal(v reflect.Value) string {
 	}
 	_, value, _ := strings.Cut(strings.TrimSpace(b.String()), " = ")
 	return value
+}
+
+// inline writes a map of texts as an inline table.
+func inline(v reflect.Value) string {
+	var parts []string
+	for _, k := range v.MapKeys() {
+		parts = append(parts, fmt.Sprintf("%q = %s", k, literal(v.MapIndex(k))))
+	}
+	slices.Sort(parts)
+	return "{" + strings.Join(parts, ", ") + "}"
 }
 
 func wrap(text string, width int) []string {

@@ -1,0 +1,279 @@
+package supervisor
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/banksman/banksman/events"
+	"github.com/banksman/banksman/events/lifecycle/loop"
+	"github.com/banksman/banksman/services/internal/bus"
+	"github.com/banksman/banksman/services/internal/keys"
+	"github.com/banksman/banksman/services/internal/proc"
+	"github.com/banksman/banksman/services/internal/site"
+)
+
+// round begins a round, runs it to its end and says what became of it. From
+// before its start is published it is on disk.
+func (t *tender) round(ctx context.Context, p loop.Project) error {
+	agent, err := prepare(t.cfg, os.Getenv("PATH"))
+	if err != nil {
+		return err
+	}
+	newest, err := t.s.read.Newest(ctx, t.name)
+	if err != nil {
+		return err
+	}
+	start := t.start(p, newest+1, agent)
+	rec := record{Project: t.name, Round: events.RoundID(t.name, start.Number), Marker: rand.Text()}
+	if err := t.journal.put(rec); err != nil {
+		return err
+	}
+	seq, err := t.s.env.Append.Append(ctx, events.For("round.started", t.name, rec.Round, t.s.me.actor), 0, start)
+	if err != nil {
+		if !errors.Is(err, bus.ErrOutage) { // it is known not to be stored
+			t.forget(rec)
+		} else {
+			t.left = append(t.left, rec)
+		}
+		return err
+	}
+	if p, err = t.confirm(ctx, rec.Round, seq); err != nil {
+		t.left = append(t.left, rec)
+		return err
+	}
+	if p.Round.StartedSeq != seq {
+		t.log.Warn("the start of a round does not count; nothing was executed", "round", rec.Round)
+		t.forget(rec)
+		return nil
+	}
+	rec.Ended = t.perform(ctx, rec, agent, seq)
+	return t.finish(ctx, rec)
+}
+
+// finish wraps a round up, or remembers that it is still to be done.
+func (t *tender) finish(ctx context.Context, rec record) error {
+	err := t.wrapUp(ctx, rec)
+	if err != nil {
+		t.left = append(t.left, rec)
+	}
+	return err
+}
+
+// start describes a round that is about to begin.
+func (t *tender) start(p loop.Project, number int, agent call) *events.RoundStarted {
+	sum := sha256.Sum256(agent.prompt)
+	return &events.RoundStarted{
+		Claim: p.Loop.Holder.Seq, Number: number, Turn: p.NextTurn(), Program: filepath.Base(t.cfg.Agent[0]),
+		PromptSHA256: hex.EncodeToString(sum[:]), PromptBytes: int64(len(agent.prompt)),
+		TimeLimitS: t.cfg.RoundTimeLimitS, UnsafeSharedUser: !t.s.cfg.Hide,
+	}
+}
+
+// confirm reads the round's start back as it was stored. It gives up only
+// when the supervisor stops.
+func (t *tender) confirm(ctx context.Context, round string, seq uint64) (loop.Project, error) {
+	for {
+		p, err := t.s.read.Project(ctx, t.name)
+		if err == nil && (p.Round.ID != round || p.Round.StartedSeq != seq) {
+			if newest, e := t.s.read.Newest(ctx, t.name); e == nil && events.RoundID(t.name, newest) != round {
+				err = fmt.Errorf("read the start of round %s: a replica lags behind", round)
+			}
+		}
+		if err == nil || ctx.Err() != nil {
+			return p, err
+		}
+		if pause(ctx, briefly) != nil {
+			return p, context.Cause(ctx)
+		}
+	}
+}
+
+// perform executes the agent and returns how it ended.
+func (t *tender) perform(ctx context.Context, rec record, agent call, started uint64) *events.RoundEnded {
+	t.pruneLogs()
+	book, err := openScroll(t.journal.log(rec.Round), t.s.cfg.MaxLogBytes)
+	if err != nil {
+		return notExecuted(started, err)
+	}
+	env, err := t.environment(rec.Round)
+	defer t.revoke(rec.Round)
+	if err != nil {
+		book.close()
+		return notExecuted(started, err)
+	}
+	life, endLife := context.WithCancel(context.WithoutCancel(ctx))
+	var publishing sync.WaitGroup
+	publishing.Go(func() { t.publish(life, book, rec.Round) })
+	seen := &witness{}
+	end := t.execute(ctx, rec, started, proc.Spec{
+		Argv: agent.argv, Path: agent.real, Found: agent.found, Dir: t.cfg.WorkDir, Env: env, Stdin: agent.stdin,
+		Stdout: io.MultiWriter(book.stdout(), seen), Stderr: book.stderr(), TimeLimit: time.Duration(t.cfg.RoundTimeLimitS) * time.Second,
+		Grace: time.Duration(t.s.cfg.GraceS) * time.Second, Marker: rec.Marker, Umask: t.s.cfg.Umask,
+	})
+	end.Failure = seen.failure(end.ExitCode)
+	end.Stdout, end.Stderr = book.close()
+	timer := time.AfterFunc(settleFor, endLife)
+	publishing.Wait()
+	timer.Stop()
+	endLife()
+	if err := book.fault(); err != nil {
+		t.log.Error("the log of a round is cut", "round", rec.Round, "error", err)
+	}
+	return end
+}
+
+// execute runs the program to its end while the log is watched.
+func (t *tender) execute(ctx context.Context, rec record, started uint64, spec proc.Spec) *events.RoundEnded {
+	if err := t.cover(&spec); err != nil {
+		return notExecuted(started, err)
+	}
+	p, err := t.s.crew.Start(context.WithoutCancel(ctx), spec)
+	if err != nil {
+		return notExecuted(started, err)
+	}
+	t.log.Info("round began", "round", rec.Round, "pid", p.PID())
+	t.runs(p.PID())
+	alive, over := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() { t.watch(ctx, alive, rec.Round, p) })
+	outcome, err := p.Wait()
+	over()
+	watching.Wait()
+	t.runs(0)
+	return ended(started, outcome, err)
+}
+
+// cover hides banksman's folder from a program, all but the way to the
+// proposer.
+func (t *tender) cover(spec *proc.Spec) error {
+	if !t.s.cfg.Hide {
+		return nil
+	}
+	door := filepath.Dir(t.s.env.Layout.ProposerSocket())
+	if err := os.MkdirAll(door, 0o700); err != nil {
+		return fmt.Errorf("make the folder of the proposer's socket: %w", err)
+	}
+	spec.Hide, spec.Expose = []string{t.s.env.Layout.Dir}, []string{door}
+	return nil
+}
+
+// watch ends the running round when the log or the supervisor says so. It
+// returns when the process has ended; alive ends then or with ctx, so that
+// nothing waits for the bus any more.
+func (t *tender) watch(ctx, alive context.Context, round string, p *proc.Process) {
+	stopping := ctx.Done()
+	var drained <-chan time.Time
+	again := time.NewTicker(againAfter)
+	defer again.Stop()
+	for {
+		if stopping != nil {
+			t.look(alive, round, p)
+		}
+		select {
+		case <-p.Done():
+			return
+		case <-t.wake:
+		case <-again.C:
+		case <-stopping:
+			stopping = nil
+			timer := time.NewTimer(time.Duration(t.s.cfg.DrainS) * time.Second)
+			defer timer.Stop()
+			drained = timer.C
+		case <-drained:
+			p.Cancel(reasonStopped)
+		}
+	}
+}
+
+// look reads the log once while a round runs. A bus that is away says
+// nothing, and the round goes on.
+func (t *tender) look(ctx context.Context, round string, p *proc.Process) {
+	ctx, cancel := context.WithTimeout(ctx, againAfter)
+	defer cancel()
+	state, err := t.s.read.Project(ctx, t.name)
+	if err != nil {
+		return
+	}
+	v := judge(state, t.s.me, round)
+	if v.end != "" {
+		t.log.Warn("ending a running round", "round", round, "reason", v.end)
+		p.Cancel(v.end)
+	}
+	if v.see {
+		err := t.say(ctx, "stop.seen", state.Stop.LastSeq, &events.StopSeen{Ordered: state.Stop.Seq, Round: round})
+		if err != nil && ctx.Err() == nil {
+			t.log.Warn("a stop order could not be acknowledged; it is tried again", "error", err)
+			t.rouse()
+		}
+	}
+}
+
+func (t *tender) runs(pid int) {
+	t.mu.Lock()
+	t.pid, t.reason = pid, ""
+	t.mu.Unlock()
+	t.s.tell()
+}
+
+// environment is what the agent gets: nothing but what the configuration
+// passes, and its way to the proposer.
+func (t *tender) environment(round string) ([]string, error) {
+	token := keys.NewToken()
+	t.revoke(round)
+	if err := keys.WriteSecret(t.s.env.Layout.Token("agent", round), []byte(token+"\n")); err != nil {
+		return nil, fmt.Errorf("give the agent its token: %w", err)
+	}
+	env := map[string]string{"PWD": t.cfg.WorkDir}
+	for _, names := range [][]string{t.s.cfg.EnvPass, t.cfg.EnvPass} {
+		for _, name := range names {
+			if value, ok := os.LookupEnv(name); ok {
+				env[name] = value
+			}
+		}
+	}
+	for name, value := range t.cfg.Env {
+		env[name] = value
+	}
+	env[site.EnvSocket], env[site.EnvToken] = t.s.env.Layout.ProposerSocket(), token
+	env["BANKSMAN_ROUND"], env["BANKSMAN_PROJECT"] = round, t.name
+	out := make([]string, 0, len(env))
+	for name, value := range env {
+		out = append(out, name+"="+value)
+	}
+	return out, nil
+}
+
+// revoke takes a round's token back.
+func (t *tender) revoke(round string) {
+	if err := os.Remove(t.s.env.Layout.Token("agent", round)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.log.Error("the token of a round could not be taken back; remove its file", "round", round, "error", err)
+	}
+}
+
+func (t *tender) forget(r record) {
+	if err := t.journal.drop(r.Round); err != nil {
+		t.log.Warn("a round's file could not be removed; the next start looks at it again", "error", err)
+	}
+}
+
+// pause waits, or says why ctx ended.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
