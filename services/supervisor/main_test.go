@@ -1,0 +1,13 @@
+package supervisor
+
+import (
+	"os"
+	"testing"
+
+	"github.com/banksman/banksman/services/internal/proc"
+)
+
+func TestMain(m *testing.M) {
+	proc.HelperMain()
+	os.Exit(m.Run())
+}

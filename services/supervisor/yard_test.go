@@ -1,0 +1,343 @@
+package supervisor
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/banksman/banksman/events"
+	"github.com/banksman/banksman/events/lifecycle/loop"
+	"github.com/banksman/banksman/services/host"
+	"github.com/banksman/banksman/services/internal/bus"
+	"github.com/banksman/banksman/services/internal/keys"
+	"github.com/banksman/banksman/services/internal/logserver"
+	"github.com/banksman/banksman/services/internal/loops"
+	"github.com/banksman/banksman/services/internal/policy"
+	"github.com/banksman/banksman/services/internal/site"
+	"github.com/banksman/banksman/services/internal/standing"
+	"github.com/banksman/banksman/services/internal/trust"
+)
+
+const yardOrigin = "yard"
+
+// patience bounds every wait of these tests; reaching it is a failure.
+const patience = 30 * time.Second
+
+// yard is a site on a real embedded bus with real keys, and a ground where
+// agents work.
+type yard struct {
+	t       *testing.T
+	dir     string // the banksman folder
+	ground  string // where agents and their folders lie, outside of it
+	srv     *logserver.Server
+	root    *keys.Signer
+	signers map[string]*keys.Signer
+	logins  map[string]*keys.Login
+	powers  map[string]events.Role
+	conns   map[string]*bus.Conn
+	voices  map[string]*bus.Appender
+	read    loops.Reader
+}
+
+type signing struct{ *keys.Signer }
+
+func (s signing) Key() string { return string(s.Public()) }
+
+func newYard(t *testing.T) *yard {
+	t.Helper()
+	base, err := filepath.EvalSymlinks(t.TempDir())
+	must(t, err)
+	y := &yard{
+		t: t, dir: filepath.Join(base, "banksman"), ground: filepath.Join(base, "ground"),
+		signers: map[string]*keys.Signer{}, logins: map[string]*keys.Login{}, powers: map[string]events.Role{},
+		conns: map[string]*bus.Conn{}, voices: map[string]*bus.Appender{},
+	}
+	l := site.Layout{Dir: y.dir}
+	for _, dir := range []string{y.dir, l.Tokens(), l.Keys(), y.ground} {
+		must(t, os.MkdirAll(dir, 0o700))
+	}
+	file := y.enrol()
+	y.srv, err = logserver.Start(context.Background(), logserver.Options{
+		StoreDir: filepath.Join(base, "store"), Port: freePort(t), MaxBytes: 64 << 20, Pools: []string{"default"}, Trust: *file,
+	})
+	must(t, err)
+	t.Cleanup(func() { y.srv.Shutdown() })
+	m, err := events.New(yardOrigin, events.For("trust.published", events.SiteScope, events.TrustID, "root"),
+		events.ID{Actor: "root", Session: "00000000000000000001", N: 1}, time.Now(), 0, file)
+	must(t, err)
+	m.Sign(yardOrigin, string(y.root.Public()), y.root.Sign)
+	_, err = y.srv.Admin().AppendRaw(t.Context(), m)
+	must(t, err)
+	reader := y.conn("reader")
+	y.read = loops.Reader{Bus: reader, Standing: y.standing(reader)}
+	return y
+}
+
+// enrol makes the keys and the trust file.
+func (y *yard) enrol() *events.TrustPublished {
+	file := &events.TrustPublished{Version: 1, Origin: yardOrigin}
+	for name, roles := range map[string][]events.Role{
+		"p7k2": {events.RolePerson, events.RoleAdmin}, "supervisor": {events.RoleSupervisor}, "other": {events.RoleSupervisor},
+		"monitor": {events.RoleMonitor}, "bus": {events.RoleBus}, "reader": {events.RoleReader},
+	} {
+		sign, err := keys.GenerateSigner()
+		must(y.t, err)
+		login, err := keys.GenerateLogin()
+		must(y.t, err)
+		y.signers[name], y.logins[name], y.powers[name] = sign, login, roles[0]
+		file.Actors = append(file.Actors, events.Actor{Actor: name, Name: name, Roles: roles, Login: login.Public(), Sign: string(sign.Public())})
+	}
+	var err error
+	y.root, err = keys.GenerateSigner()
+	must(y.t, err)
+	return file
+}
+
+func (y *yard) conn(actor string) *bus.Conn {
+	y.t.Helper()
+	if c := y.conns[actor]; c != nil {
+		return c
+	}
+	c := y.dial(actor)
+	y.conns[actor] = c
+	y.t.Cleanup(c.Close)
+	return c
+}
+
+func (y *yard) dial(actor string) *bus.Conn {
+	y.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	c, err := bus.Connect(ctx, bus.Config{
+		URL: y.srv.ClientURL(), Actor: actor, Role: y.powers[actor], Origin: yardOrigin, Login: y.logins[actor], Name: actor,
+	})
+	must(y.t, err)
+	return c
+}
+
+func (y *yard) standing(c *bus.Conn) *standing.Standing {
+	return standing.New(c, trust.New(yardOrigin, y.root.Public()), policy.Env{DataDir: y.dir, Homes: []string{"/root"}})
+}
+
+// say appends what was made about a project, as an actor.
+func (y *yard) say(actor, project string, s loops.Saying, err error) {
+	y.t.Helper()
+	must(y.t, err)
+	v := y.voices[actor]
+	if v == nil {
+		v = y.conn(actor).Appender(signing{y.signers[actor]})
+		y.voices[actor] = v
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	_, err = v.Append(ctx, s.Subject(project, actor), s.Expect, s.Payload)
+	must(y.t, err)
+}
+
+func (y *yard) project(name string) loop.Project {
+	y.t.Helper()
+	p, err := y.read.Project(y.t.Context(), name)
+	must(y.t, err)
+	return p
+}
+
+// await folds the project at each of its events until it is as wanted.
+func (y *yard) await(name, what string, want func(loop.Project) bool) loop.Project {
+	y.t.Helper()
+	ctx, cancel := context.WithTimeout(y.t.Context(), patience)
+	defer cancel()
+	found := errors.New("found")
+	var p loop.Project
+	err := y.conn("reader").Follow(ctx, 1, "bm.>", func(st events.Stored) error {
+		if strings.Split(st.Subject, ".")[2] != name {
+			return nil
+		}
+		var err error
+		if p, err = y.read.Project(ctx, name); err == nil && want(p) {
+			return found
+		}
+		return err
+	})
+	if !errors.Is(err, found) {
+		y.t.Fatalf("project %s was never %s: loop %q, round %s %q, stop %q, %v", name, what, p.Loop.Status, p.Round.ID, p.Round.Status, p.Stop.Status, err)
+	}
+	return p
+}
+
+// settled waits until a round has ended and its leftovers are spoken of, or
+// the next thing about the project shows that there were none.
+func (y *yard) roundEnds(project string, number int) loop.Round {
+	y.t.Helper()
+	y.await(project, fmt.Sprintf("past round %d", number), func(p loop.Project) bool {
+		return p.Round.Number() > number || p.Round.Number() == number && p.Round.Status == loop.Ended &&
+			(p.Round.Settled() || p.Loop.Status == loop.Halted || p.Loop.Status == loop.Free || p.Stop.Status == loop.Confirmed)
+	})
+	r, err := y.read.Round(y.t.Context(), events.RoundID(project, number))
+	must(y.t, err)
+	return r
+}
+
+// repo makes a git repository with one commit.
+func (y *yard) repo(name string) string {
+	y.t.Helper()
+	dir := filepath.Join(y.ground, name)
+	must(y.t, os.MkdirAll(dir, 0o755))
+	must(y.t, os.WriteFile(filepath.Join(dir, "kept.txt"), []byte("kept\n"), 0o644))
+	y.git(dir, "init", "-q")
+	y.git(dir, "add", ".")
+	y.git(dir, "-c", "user.name=u", "-c", "user.email=u@x", "commit", "-qm", "first")
+	return dir
+}
+
+func (y *yard) git(dir string, args ...string) string {
+	y.t.Helper()
+	cmd := exec.Command("git", args...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		y.t.Fatalf("git %q: %v\n%s", args, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// agent writes a stand-in agent outside its work folder.
+func (y *yard) agent(name, body string) string {
+	y.t.Helper()
+	path := filepath.Join(y.ground, name)
+	must(y.t, os.WriteFile(path, []byte("#!/bin/sh\n"+body+"\n"), 0o755))
+	return path
+}
+
+// plan is a project that works in a folder with an agent.
+func (y *yard) plan(dir, agent string, change ...func(*Project)) Project {
+	y.t.Helper()
+	p := DefaultProject()
+	p.WorkDir, p.Agent, p.PromptFile, p.RestartDelayS = dir, []string{agent}, filepath.Join(y.ground, "prompt.md"), 0
+	must(y.t, os.WriteFile(p.PromptFile, []byte("do the work\n"), 0o644))
+	for _, f := range change {
+		f(&p)
+	}
+	must(y.t, p.Validate())
+	return p
+}
+
+// hand is a supervisor at work.
+type hand struct {
+	y     *yard
+	shift *shift
+	conn  *bus.Conn
+	stop  context.CancelFunc
+	done  chan error
+
+	mu    sync.Mutex
+	board []string
+	moved chan struct{} // closed and replaced with every line of the board
+}
+
+// hire makes a supervisor of an actor on a machine; it does not run yet.
+func (y *yard) hire(actor, machine string, list map[string]Project, change ...func(*Config)) *hand {
+	y.t.Helper()
+	cfg := DefaultConfig()
+	cfg.Actor, cfg.DrainS, cfg.GraceS, cfg.LeaseS = actor, 0, 1, 3
+	for _, f := range change {
+		f(&cfg)
+	}
+	must(y.t, cfg.Validate())
+	h := &hand{y: y, conn: y.dial(actor), done: make(chan error, 1), moved: make(chan struct{})}
+	env := &host.Env{
+		Layout: site.Layout{Dir: y.dir}, Actor: actor, Version: "test", Log: slog.New(slog.NewTextHandler(testWriter{y.t}, nil)),
+		Bus: h.conn, Append: h.conn.Appender(signing{y.signers[actor]}), Standing: y.standing(h.conn), Report: h.report,
+	}
+	h.shift = newShift(cfg, list, machine, env)
+	return h
+}
+
+// run lets it work until the test ends.
+func (h *hand) run() *hand {
+	ctx, cancel := context.WithCancel(context.Background())
+	h.stop = cancel
+	go func() { h.done <- h.shift.run(ctx) }()
+	h.y.t.Cleanup(func() {
+		h.leave()
+		h.conn.Close()
+	})
+	return h
+}
+
+// leave stops it and waits.
+func (h *hand) leave() {
+	h.y.t.Helper()
+	if h.stop == nil {
+		return
+	}
+	h.stop()
+	h.stop = nil
+	select {
+	case err := <-h.done:
+		if err != nil {
+			h.y.t.Errorf("the supervisor ended with %v", err)
+		}
+	case <-time.After(patience):
+		h.y.t.Fatal("the supervisor did not stop")
+	}
+}
+
+func (h *hand) report(ready bool, reason string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.board = append(h.board, fmt.Sprint(ready, " ", reason))
+	close(h.moved)
+	h.moved = make(chan struct{})
+}
+
+// shows waits for a line on the board.
+func (h *hand) shows(part string) {
+	h.y.t.Helper()
+	limit := time.After(patience)
+	for {
+		h.mu.Lock()
+		seen, moved := slices.ContainsFunc(h.board, func(line string) bool { return strings.Contains(line, part) }), h.moved
+		board := slices.Clone(h.board)
+		h.mu.Unlock()
+		if seen {
+			return
+		}
+		select {
+		case <-moved:
+		case <-limit:
+			h.y.t.Fatalf("the board never showed %q, but %q", part, board)
+		}
+	}
+}
+
+type testWriter struct{ t *testing.T }
+
+func (w testWriter) Write(p []byte) (int, error) {
+	w.t.Logf("%s", bytes.TrimSpace(p))
+	return len(p), nil
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func freePort(t *testing.T) int {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
