@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/banksman/banksman/events/lifecycle"
 	"github.com/banksman/banksman/services/internal/index"
@@ -17,6 +18,9 @@ const maxValue_bytes = 64 << 10
 
 // maxOpen bounds how many open jobs are put after a restart.
 const maxOpen = 10000
+
+// refillPause lies between a failure to fill the view and the next try.
+const refillPause = 2 * time.Second
 
 // jobBoard keeps the key-value view of open and recent jobs. It is a convenience for
 // the nats command line: it may lag, and no decision is made from it.
@@ -80,11 +84,18 @@ func (b *jobBoard) run(ctx context.Context) {
 				return
 			}
 		}
+		var retry <-chan time.Time
 		if err != nil && ctx.Err() == nil {
-			b.slog.Warn("the key-value view of jobs is incomplete", "error", err)
+			b.slog.Warn("the key-value view of jobs is incomplete; it is filled again", "error", err)
+			retry = time.After(refillPause)
 		}
 		select {
 		case <-b.wakeup:
+			if err != nil {
+				b.refill()
+			}
+		case <-retry:
+			b.refill()
 		case <-ctx.Done():
 			return
 		}

@@ -52,7 +52,7 @@ func (s *testSite) child() *exec.Cmd {
 // log verifies, the violation is reported once, and the index that survived is the one
 // that the log makes.
 func TestKill(t *testing.T) {
-	s := newSite(t)
+	s := newSiteAt(t, freePort(t))
 	rounds := 6
 	if testing.Short() {
 		rounds = 2
@@ -103,6 +103,28 @@ func TestKill(t *testing.T) {
 		t.Errorf("%d reports: %+v", len(violations), violations)
 	}
 	s.checkRebuilt()
+}
+
+// TestBusRestart: an auditor outlives the bus, goes on where it was, and fills the
+// view of jobs, which the bus has forgotten, again.
+func TestBusRestart(t *testing.T) {
+	s := newSiteAt(t, freePort(t))
+	c := s.child()
+	defer func() {
+		_ = c.Process.Kill()
+		_ = c.Wait()
+	}()
+	j := s.propose("a")
+	s.sealed(j.last)
+	s.checkView("a", lifecycle.Proposed)
+	s.stop()
+	s.start()
+	s.checkView("a", lifecycle.Proposed)
+	j = s.propose("b")
+	s.sealed(j.last)
+	if r := s.verify(); r.ExitCode() != 0 {
+		t.Errorf("verify: %+v", r)
+	}
 }
 
 // checkRebuilt compares the index on disk with one that is made from the log alone.

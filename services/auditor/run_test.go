@@ -456,21 +456,3 @@ func TestRevokedCheckpointKeySealsNothing(t *testing.T) {
 		}
 	}
 }
-
-// TestBusRestart: the auditor waits for a bus that is away and goes on.
-func TestBusRestart(t *testing.T) {
-	s := newSite(t)
-	a := s.audit(nil)
-	j := s.propose("a")
-	s.sealed(j.last)
-	a.stop(t)
-	s.stop()
-	s.start()
-	a = s.audit(nil)
-	s.checkView("a", lifecycle.Proposed)
-	j = s.propose("b")
-	s.sealed(j.last)
-	if r := s.verify(); r.ExitCode() != 0 {
-		t.Errorf("verify: %+v", r)
-	}
-}

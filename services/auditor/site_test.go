@@ -36,7 +36,14 @@ type testSite struct {
 	pens  map[string]*bus.Appender
 }
 
+// newSite makes a site whose bus is reached inside this process only.
 func newSite(t testing.TB) *testSite {
+	t.Helper()
+	return newSiteAt(t, "127.0.0.1:-1")
+}
+
+// newSiteAt makes a site whose bus listens.
+func newSiteAt(t testing.TB, listen string) *testSite {
 	t.Helper()
 	plan, err := site.NewPlan("Ada")
 	if err != nil {
@@ -45,7 +52,7 @@ func newSite(t testing.TB) *testSite {
 	s := &testSite{t: t, layout: site.Layout{Dir: filepath.Join(t.TempDir(), "site")}, plan: plan, conns: map[string]*bus.Conn{}, pens: map[string]*bus.Appender{}}
 	s.log = slog.New(slog.NewTextHandler(writer{t}, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	s.busCfg = host.DefaultBus()
-	s.busCfg.Listen = freePort(t)
+	s.busCfg.Listen = listen
 	s.busCfg.MaxBytes, s.busCfg.Output = 64<<20, 16<<20
 	s.config = host.SiteConfig{Origin: plan.Origin, RootKey: string(plan.RootKey()), BusURL: "tls://" + s.busCfg.Listen}
 	own := DefaultConfig()
