@@ -128,6 +128,10 @@ func worthRetrying(err error) bool {
 		!strings.Contains(err.Error(), "root certificate") && !strings.Contains(err.Error(), "loading or parsing rootCA")
 }
 
+// syncQueue is how many messages wait for a reader of one exchange; more than
+// any answer has. The client's default would set aside half a megabyte for each.
+const syncQueue = 2048
+
 func (c *Conn) options() []nats.Option {
 	o := []nats.Option{
 		nats.Name(c.cfg.Name),
@@ -139,6 +143,7 @@ func (c *Conn) options() []nats.Option {
 		nats.ReconnectBufSize(-1), // nothing is sent later behind the caller's back
 		nats.PingInterval(20 * time.Second),
 		nats.Timeout(5 * time.Second),
+		nats.SyncQueueLen(syncQueue),
 		nats.ErrorHandler(c.onError),
 		nats.DisconnectErrHandler(c.onDisconnect),
 		nats.ReconnectHandler(c.onReconnect),

@@ -77,7 +77,7 @@ func (l Layout) stored() jetstream.StreamConfig {
 func (l Layout) output() jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name: grants.OutputStream, Subjects: []string{events.PrefixOutput + ".>"},
-		Description: "what jobs wrote, in redacted chunks bmo.<pool>.<job>.<attempt>.<n>.<worker>",
+		Description: "what jobs wrote, in chunks bmo.<pool>.<job>.<attempt>.<n>.<worker>",
 		Retention:   jetstream.LimitsPolicy, Storage: jetstream.FileStorage, Discard: jetstream.DiscardNew,
 		DiscardNewPerSubject: true, MaxMsgsPerSubject: 1,
 		MaxBytes: l.OutputMaxBytes, MaxMsgSize: maxOutputBytes, Replicas: max(l.Replicas, 1),

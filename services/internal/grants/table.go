@@ -109,7 +109,7 @@ var Table = []Grant{
 	{Role: events.RoleWorker, Account: Worker, Reads: true, WritesOutput: true, Beats: true,
 		Pulls: []string{"resolve-<pool>", "run-<pool>"},
 		Hears: []string{hearsEvents, hearsBeats},
-		Asks:  []string{"jobs.get", "ready.<pool>", "audit.status"}},
+		Asks:  []string{"jobs.get", "jobs.list", "ready.<pool>", "audit.status"}},
 	{Role: events.RoleSupervisor, Account: Supervisor, Reads: true, Beats: true,
 		Hears: []string{hearsEvents},
 		Asks:  []string{"jobs.get", "jobs.list", "audit.status"}},
