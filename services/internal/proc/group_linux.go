@@ -10,6 +10,13 @@ import (
 	"time"
 )
 
+// groupPrefix begins the name of every group of this package.
+const groupPrefix = "banksman-"
+
+// staleAfter is the age from which an empty group is taken for one whose owner was killed. A younger one may be about to
+// receive its steward.
+const staleAfter = time.Minute
+
 // A group is a control group (version 2) that one steward and its trees live in. A nil group stands for a machine where
 // none can be made, and does nothing.
 type group struct{ path string }
@@ -20,11 +27,28 @@ func newGroup() *group {
 	if own == "" {
 		return nil
 	}
-	path := filepath.Join(own, "banksman-"+strings.ToLower(rand.Text()))
+	removeStale(own)
+	path := filepath.Join(own, groupPrefix+strings.ToLower(rand.Text()))
 	if err := os.Mkdir(path, 0o755); err != nil {
 		return nil
 	}
 	return &group{path: path}
+}
+
+// removeStale removes groups that killed owners left. The kernel removes none that has a process in it.
+func removeStale(own string) {
+	entries, err := os.ReadDir(own)
+	if err != nil {
+		return
+	}
+	for _, entry := range entries {
+		if !entry.IsDir() || !strings.HasPrefix(entry.Name(), groupPrefix) {
+			continue
+		}
+		if info, err := entry.Info(); err == nil && time.Since(info.ModTime()) > staleAfter {
+			_ = syscall.Rmdir(filepath.Join(own, entry.Name())) // refused while it is in use
+		}
+	}
 }
 
 // ownGroup is the folder of this process's control group in the version 2 hierarchy.

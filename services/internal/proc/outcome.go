@@ -66,7 +66,7 @@ const (
 	CodeNoDir         = "no_such_dir"           // the working directory is missing or hidden
 	CodeDirChanged    = "dir_changed"           // the working directory's path leads through a symlink
 	CodeNoNamespace   = "namespace_unavailable" // folders cannot be hidden on this machine
-	CodeSteward       = "steward_failed"        // the steward could not be started or died at once
+	CodeSteward       = "steward_failed"        // the steward could not be started or died; with AllowNewPrivileges the program may have run
 	CodeSystem        = "system"                // any other refusal of the kernel
 	CodeUnsupported   = "unsupported"           // this platform runs no programs
 )

@@ -2,7 +2,11 @@ package proc
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"testing"
+	"time"
 )
 
 func FuzzParseStat(f *testing.F) {
@@ -30,5 +34,32 @@ func TestGroupMount(t *testing.T) {
 		if got := groupMount(mounts); got != want {
 			t.Errorf("mount is %q, want %q", got, want)
 		}
+	}
+}
+
+func TestRemoveStaleGroups(t *testing.T) {
+	own := t.TempDir() // a plain folder: like a control group it can only be removed when it is empty
+	for _, path := range []string{"banksman-old", "banksman-used/member", "banksman-young", "other"} {
+		if err := os.MkdirAll(filepath.Join(own, path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, path := range []string{"banksman-old", "banksman-used", "other"} {
+		old := time.Now().Add(-2 * staleAfter)
+		if err := os.Chtimes(filepath.Join(own, path), old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	removeStale(own)
+	entries, err := os.ReadDir(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var left []string
+	for _, entry := range entries {
+		left = append(left, entry.Name())
+	}
+	if want := []string{"banksman-used", "banksman-young", "other"}; !slices.Equal(left, want) {
+		t.Errorf("left are %v, want %v", left, want)
 	}
 }

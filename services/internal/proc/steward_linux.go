@@ -133,7 +133,6 @@ func (s *steward) run(j *job, stdio []*os.File) bool {
 		s.answer(err)
 		return true
 	}
-	_ = writeFrame(s.conn, report{Started: &started{PID: tree.child, Bound: bound}})
 	outcome := tree.watch(s.orders)
 	outcome.Bound = bound
 	_ = writeFrame(s.conn, report{Done: &outcome})
@@ -165,6 +164,9 @@ func (s *steward) start(j *job, stdio []*os.File) (*tree, string, error) {
 	}
 	if err == nil {
 		err = l.recheck()
+	}
+	if err == nil { // told before it runs: a job may kill its steward at once, and an owner that is gone wants no job
+		err = writeFrame(s.conn, report{Started: &started{PID: pid, Bound: l.bound}})
 	}
 	if err == nil && stop {
 		err = unix.PtraceDetach(pid)
