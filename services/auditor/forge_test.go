@@ -24,6 +24,7 @@ type forge struct {
 	root       *keys.Signer
 	signers    map[string]*keys.Signer
 	checkpoint note.Signer
+	vkey       string
 	log        *tlog.Log
 	seq        uint64
 	at         time.Time
@@ -58,7 +59,7 @@ func newForge(t testing.TB) *forge {
 	if err := keys.WriteCheckpointKey(path, key); err != nil {
 		t.Fatal(err)
 	}
-	f.checkpoint, _, err = keys.LoadCheckpointKey(path)
+	f.checkpoint, f.vkey, err = keys.LoadCheckpointKey(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -456,3 +456,32 @@ func TestRevokedCheckpointKeySealsNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestVerifyBesideLoad: a verification beside a busy auditor finds nothing wrong.
+func TestVerifyBesideLoad(t *testing.T) {
+	s := newSite(t)
+	a := s.audit(nil)
+	a.until(t, "readiness", isReady)
+	s.conn("reader")
+	stop := make(chan struct{})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+				s.approve(s.propose(fmt.Sprintf("job%d", i)))
+			}
+		}
+	}()
+	for range 10 {
+		if r := s.verify(); r.ExitCode() != 0 {
+			t.Errorf("verify: %s %+v", verdicts(r), r)
+			break
+		}
+	}
+	close(stop)
+	<-done
+}

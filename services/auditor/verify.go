@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/mod/sumdb/note"
+
 	"github.com/banksman/banksman/events"
 	"github.com/banksman/banksman/services/internal/keys"
 	"github.com/banksman/banksman/services/internal/site"
@@ -74,7 +76,7 @@ func Verify(ctx context.Context, o Options) (Report, error) {
 	v.judgeSigner()
 	v.judgeHeadFile(headFile, &logReport)
 	v.judgeEvents()
-	v.judgeTail()
+	v.judgeTail(ctx, logReport.Live)
 	v.report.Freshness = v.freshness(target, busErr)
 	return v.finish(&logReport), nil
 }
@@ -88,18 +90,23 @@ func (o *Options) target(ctx context.Context) (seq uint64, err error) {
 	if seq, err = o.Bus.LastNonAuditSeq(ctx); err != nil {
 		return 0, err
 	}
+	awaitSeal(ctx, o.LogDir, seq)
+	return seq, nil
+}
+
+// awaitSeal waits, up to sealWait, until the checkpoint of a folder covers a sequence.
+func awaitSeal(ctx context.Context, dir string, seq uint64) {
 	ctx, cancel := context.WithTimeout(ctx, sealWait)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for sealedThrough(o.LogDir) < seq {
+	for sealedThrough(dir) < seq {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return seq, nil
+			return
 		}
 	}
-	return seq, nil
 }
 
 // sealedThrough is what the checkpoint in a folder covers, 0 if that cannot be read.
@@ -381,11 +388,39 @@ func rootAt(dir string, size int64) (tlog.Hash, error) {
 }
 
 // judgeTail decides about what lies beyond the head. The auditor's own events wait
-// there for the next seal; anything else is not covered by any signature.
-func (v *verifier) judgeTail() {
-	if v.tail > 0 {
-		v.completeness.add(fmt.Sprintf("%d event(s) up to sequence %d lie beyond the signed head", v.tail, v.tailSeq))
+// there for the next seal; anything else is not covered by any signature, except that
+// a live auditor is given the time to seal what it has just taken in.
+func (v *verifier) judgeTail(ctx context.Context, live bool) {
+	if v.tail == 0 {
+		return
 	}
+	if live {
+		awaitSeal(ctx, v.options.LogDir, v.tailSeq)
+		if v.sealedSince() {
+			v.report.Notes = append(v.report.Notes, fmt.Sprintf("%d event(s) up to sequence %d were sealed while this ran", v.tail, v.tailSeq))
+			return
+		}
+	}
+	v.completeness.add(fmt.Sprintf("%d event(s) up to sequence %d lie beyond the signed head", v.tail, v.tailSeq))
+}
+
+// sealedSince says whether the checkpoint that is there now covers the tail and is
+// signed by who may. Its root is the next verification's matter.
+func (v *verifier) sealedSince() bool {
+	if v.sealedTrust == nil || sealedThrough(v.options.LogDir) < v.tailSeq {
+		return false
+	}
+	var keys []note.Verifier
+	for _, text := range v.sealedTrust.CheckpointKeys {
+		if key, err := note.NewVerifier(text); err == nil {
+			keys = append(keys, key)
+		}
+	}
+	b, err := os.ReadFile(filepath.Join(v.options.LogDir, "checkpoint"))
+	if err == nil {
+		_, _, err = tlog.OpenCheckpoint(b, note.VerifierList(keys...))
+	}
+	return err == nil
 }
 
 // freshness decides how much the head may have missed.

@@ -276,6 +276,50 @@ func TestVerifyCompletenessAlone(t *testing.T) {
 	}
 }
 
+// TestVerifyLiveTail: what a live auditor has taken in and not sealed yet is given time;
+// what it never seals is incomplete all the same.
+func TestVerifyLiveTail(t *testing.T) {
+	f := newForge(t)
+	f.propose("a")
+	f.seal()
+	f.propose("b")
+	write := func(sealed bool) {
+		if err := f.log.Close(); err != nil { // so that the tail is in the file
+			t.Fatal(err)
+		}
+		var err error
+		if f.log, err = tlog.Open(f.logDir(), f.checkpoint, tlog.FileLock(f.headDir())); err != nil {
+			t.Fatal(err)
+		}
+		if sealed {
+			f.seal()
+		}
+	}
+	write(false)
+	v := &verifier{options: f.options(), tail: 1, tailSeq: f.seq}
+	v.sealedTrust = &events.TrustPublished{CheckpointKeys: []string{f.vkey}}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+	defer cancel()
+	v.judgeTail(ctx, true)
+	if len(v.completeness.list) != 1 {
+		t.Errorf("a tail that is never sealed: %+v", v.completeness)
+	}
+	write(true)
+	for live, want := range map[bool]int{true: 0, false: 1} {
+		v.completeness = reasons{}
+		v.judgeTail(t.Context(), live)
+		if len(v.completeness.list) != want {
+			t.Errorf("live %v, a tail that was sealed meanwhile: %+v", live, v.completeness)
+		}
+	}
+	v.completeness = reasons{}
+	v.sealedTrust = &events.TrustPublished{}
+	v.judgeTail(t.Context(), true)
+	if len(v.completeness.list) != 1 {
+		t.Errorf("a seal by nobody: %+v", v.completeness)
+	}
+}
+
 type busHolds struct {
 	seq uint64
 	err error
