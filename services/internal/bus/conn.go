@@ -150,7 +150,7 @@ func (c *Conn) options() []nats.Option {
 		nats.ClosedHandler(func(*nats.Conn) { c.announce(false) }),
 	}
 	if c.cfg.InProcess != nil {
-		o = append(o, nats.InProcessServer(c.cfg.InProcess))
+		o = append(o, nats.InProcessServer(buffered{c.cfg.InProcess}))
 	} else if c.cfg.CAFile != "" || strings.HasPrefix(c.cfg.URL, "tls://") {
 		o = append(o, nats.Secure(&tls.Config{MinVersion: tls.VersionTLS13}), nats.TLSHandshakeFirst())
 		if c.cfg.CAFile != "" {
