@@ -30,7 +30,7 @@ type app struct {
 
 // Main is the banksman command; it returns the exit code.
 func Main() int {
-	proc.HelperMain()
+	proc.StewardMain()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	a := &app{in: os.Stdin, out: os.Stdout, err: os.Stderr}
@@ -71,7 +71,7 @@ func (a *app) root() *cobra.Command {
 	})
 	root.AddGroup(&cobra.Group{ID: "start", Title: "Start and look after a site:"}, &cobra.Group{ID: "ask", Title: "Ask for commands:"},
 		&cobra.Group{ID: "decide", Title: "Look and decide:"}, &cobra.Group{ID: "prove", Title: "Prove:"}, &cobra.Group{ID: "roles", Title: "Run one role in the foreground:"})
-	root.AddCommand(a.initCommand(), a.upCommand(), a.statusCommand(), a.healthCommand(), a.configCommand(), a.actorCommand())
+	root.AddCommand(a.initCommand(), a.upCommand(), a.statusCommand(), a.healthCommand(), a.doctorCommand(), a.configCommand(), a.actorCommand())
 	root.AddCommand(a.proposeCommand(), a.runCommand(), a.assessCommand())
 	root.AddCommand(a.lsCommand(), a.showCommand(), a.inboxCommand(), a.approveCommand(), a.denyCommand(), a.eventsCommand(), a.policyCommand())
 	root.AddCommand(a.auditCommand(), a.versionCommand())

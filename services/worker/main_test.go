@@ -11,7 +11,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	proc.HelperMain()
+	proc.StewardMain()
 	if path := os.Getenv(mortal); path != "" {
 		fmt.Fprintln(os.Stderr, liveAndDie(path))
 		os.Exit(1)

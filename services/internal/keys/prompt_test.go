@@ -143,12 +143,12 @@ func TestAskWithoutTerminal(t *testing.T) {
 	}
 }
 
-const asHelper = "KEYS_TEST_ASK"
+const asAsker = "KEYS_TEST_ASK"
 
-// TestHelperProcess is no test: run as a process of its own, it asks on its
+// TestAskerProcess is no test: run as a process of its own, it asks on its
 // controlling terminal and says what came of it.
-func TestHelperProcess(t *testing.T) {
-	if os.Getenv(asHelper) == "" {
+func TestAskerProcess(t *testing.T) {
+	if os.Getenv(asAsker) == "" {
 		return // run as part of the suite, there is nothing to do
 	}
 	passphrase, err := AskPassphrase("", "Passphrase: ")
@@ -160,16 +160,16 @@ func TestHelperProcess(t *testing.T) {
 	os.Exit(0)
 }
 
-func helper(t *testing.T) *exec.Cmd {
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestHelperProcess$")
-	cmd.Env = append(os.Environ(), asHelper+"=1")
+func asker(t *testing.T) *exec.Cmd {
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAskerProcess$")
+	cmd.Env = append(os.Environ(), asAsker+"=1")
 	return cmd
 }
 
 // The controlling terminal is asked, whatever standard input and output are.
 func TestAskPassphraseOnControllingTerminal(t *testing.T) {
 	p, tty := openTerminal(t)
-	cmd := helper(t)
+	cmd := asker(t)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = &out, &out, []*os.File{tty}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 3}
@@ -187,7 +187,7 @@ func TestAskPassphraseOnControllingTerminal(t *testing.T) {
 }
 
 func TestAskPassphraseWithoutControllingTerminal(t *testing.T) {
-	cmd := helper(t)
+	cmd := asker(t)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	out, err := cmd.CombinedOutput()
 	if err != nil || string(out) != "no terminal\n" {

@@ -23,7 +23,7 @@
 // instead). The steward owns the tree: time limit, grace and the end of the tree are its business, so they hold even when
 // the owner is stopped. A [Crew] owns stewards that wait for their next program.
 //
-// Every main function and every TestMain calls [HelperMain] first, because the steward is the same binary started again.
+// Every main function and every TestMain calls [StewardMain] first, because the steward is the same binary started again.
 //
 // # What can go wrong
 //

@@ -51,12 +51,12 @@ func hire(s setup) (*hand, error) {
 
 func (h *hand) settle(s setup) error {
 	if err := h.tell(order{Setup: &s}); err != nil {
-		return &StartError{Code: CodeSteward, Detail: "it ended at once: " + err.Error() + "; the program must call proc.HelperMain first"}
+		return &StartError{Code: CodeSteward, Detail: "it ended at once: " + err.Error() + "; the program must call proc.StewardMain first"}
 	}
 	got, err := h.hear()
 	switch {
 	case err != nil:
-		return &StartError{Code: CodeSteward, Detail: "it ended at once: " + err.Error() + "; the program must call proc.HelperMain first"}
+		return &StartError{Code: CodeSteward, Detail: "it ended at once: " + err.Error() + "; the program must call proc.StewardMain first"}
 	case got.Refused != nil:
 		return got.Refused
 	}

@@ -30,7 +30,7 @@ const ordinaryVariable = "PROC_TEST_ORDINARY"
 const patient = 60 * time.Second
 
 func TestMain(m *testing.M) {
-	HelperMain()
+	StewardMain()
 	if script := os.Getenv(ownerVariable); script != "" {
 		actOwner(script)
 	}

@@ -17,8 +17,8 @@ func unsupported(path string) error {
 	return &StartError{Code: CodeUnsupported, Path: path, Detail: "programs are run on Linux alone; start the worker or supervisor there"}
 }
 
-// HelperMain does nothing on this platform.
-func HelperMain() {}
+// StewardMain does nothing on this platform.
+func StewardMain() {}
 
 // Start refuses.
 func Start(_ context.Context, spec Spec) (*Process, error) { return nil, unsupported(spec.Path) }

@@ -18,9 +18,9 @@ const stewardName = "banksman: steward"
 
 const stewardSocketFD = 3
 
-// HelperMain is the first call of every main function and TestMain. In a process that [Start] made as a steward it does
+// StewardMain is the first call of every main function and TestMain. In a process that [Start] made as a steward it does
 // the steward's work and never returns; in any other it returns at once.
-func HelperMain() {
+func StewardMain() {
 	if len(os.Args) != 1 || os.Args[0] != stewardName {
 		return
 	}

@@ -35,6 +35,8 @@ var services = []struct {
 	{"proposer", events.RoleProposer, true},
 	{"gate", events.RoleGate, true},
 	{"worker", events.RoleWorker, true},
+	{"supervisor", events.RoleSupervisor, true},
+	{"monitor", events.RoleMonitor, true},
 	{"auditor", events.RoleAuditor, true},
 	{"reader", events.RoleReader, false},
 }
