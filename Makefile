@@ -37,5 +37,6 @@ generate: ## write what is derived: schemas, missing golden files, the README's 
 	$(GO) test ./services/internal/repocheck -run '^TestReadme' -update
 
 .PHONY: demo
-demo: build ## show a job from proposal to verified log, offline, in a throw-away folder
+demo: build ## show jobs from proposal to verified log, offline, in a throw-away folder
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/ ./services/internal/lab/forge
 	scripts/demo.sh
