@@ -6,11 +6,13 @@ import (
 	"strings"
 
 	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/banksman/banksman/services/internal/grants"
 )
 
 // MinVersion is the oldest nats-server whose JetStream API cannot be reached
 // through the reply subject of a request.
-const MinVersion = "2.15.3"
+const MinVersion = grants.MinServer
 
 // OldServer says that the linked nats-server is too old to be safe.
 type OldServer struct{ Version string }
