@@ -58,7 +58,7 @@ func (a *app) auditVerifyCommand() *cobra.Command {
 			}
 			o := auditor.Options{LogDir: l.AuditLog(), HeadFile: l.AuditHead(), Origin: s.Origin, RootKey: keys.PublicKey(s.RootKey), MaxAge: maxAge}
 			if log != "" {
-				o.LogDir = log
+				o.LogDir, o.HeadFile = log, "" // the site's head says nothing about a copy
 			} else {
 				done, err := a.newest(cmd.Context(), l, s, &o)
 				if err != nil {

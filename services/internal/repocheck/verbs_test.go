@@ -18,7 +18,7 @@ type binary struct {
 
 func newBinary(t *testing.T) binary {
 	t.Helper()
-	path, err := lab.Build(t.TempDir(), "banksman")
+	path, err := lab.Build(t.TempDir(), "cmd/banksman")
 	if err != nil {
 		t.Fatal(err)
 	}
