@@ -32,7 +32,7 @@ type Project struct {
 	PromptFile      string            `toml:"prompt_file" doc:"File that holds the prompt, absolute or inside work_dir. It is read anew for each round."`
 	PromptBy        string            `toml:"prompt_by" doc:"How the agent gets the prompt: stdin, or argv, which carries at most 128 KiB."`
 	RoundTimeLimitS int               `toml:"round_time_limit_s" doc:"Seconds after which a round's whole process tree is ended, 1 to 604800."`
-	RestartDelayS   int               `toml:"restart_delay_s" doc:"Seconds between the end of a round and the next one, 0 to 86400."`
+	RestartDelayS   int               `toml:"restart_delay_s" doc:"Seconds between the end of a round and the next one, 1 to 86400."`
 	MaxRounds       int               `toml:"max_rounds" doc:"Rounds after which the loop halts until a person starts it again; restarts of the supervisor do not reset the count. 0 for no bound."`
 	EnvPass         []string          `toml:"env_pass" doc:"Names of further variables of the supervisor that this agent gets, such as ANTHROPIC_API_KEY."`
 	Env             map[string]string `toml:"env" doc:"Variables with values that this agent gets."`
@@ -136,7 +136,7 @@ func (p *Project) Validate() error {
 	}
 	return checkRanges([]bound{
 		{"round_time_limit_s", int64(p.RoundTimeLimitS), 1, 604800},
-		{"restart_delay_s", int64(p.RestartDelayS), 0, 86400},
+		{"restart_delay_s", int64(p.RestartDelayS), 1, 86400},
 		{"max_rounds", int64(p.MaxRounds), 0, 1 << 30},
 	})
 }

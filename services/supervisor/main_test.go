@@ -8,6 +8,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	proc.HelperMain()
+	proc.StewardMain()
 	os.Exit(m.Run())
 }

@@ -37,7 +37,7 @@ func (t *tender) publish(ctx context.Context, s *scroll, round string) {
 			case <-ctx.Done():
 				return
 			}
-			if pause(ctx, batchFor) != nil {
+			if !s.over() && pause(ctx, batchFor) != nil {
 				return
 			}
 			s.front(true)

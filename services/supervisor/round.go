@@ -106,9 +106,10 @@ func (t *tender) perform(ctx context.Context, rec record, agent call, started ui
 		return notExecuted(started, err)
 	}
 	env, err := t.environment(rec.Round)
-	defer t.revoke(rec.Round)
 	if err != nil {
+		t.revoke(rec.Round)
 		book.close()
+		book.file.Close()
 		return notExecuted(started, err)
 	}
 	life, endLife := context.WithCancel(context.WithoutCancel(ctx))
@@ -120,6 +121,7 @@ func (t *tender) perform(ctx context.Context, rec record, agent call, started ui
 		Stdout: io.MultiWriter(book.stdout(), seen), Stderr: book.stderr(), TimeLimit: time.Duration(t.cfg.RoundTimeLimitS) * time.Second,
 		Grace: time.Duration(t.s.cfg.GraceS) * time.Second, Marker: rec.Marker, Umask: t.s.cfg.Umask,
 	})
+	t.revoke(rec.Round)
 	end.Failure = seen.failure(end.ExitCode)
 	end.Stdout, end.Stderr = book.close()
 	timer := time.AfterFunc(settleFor, endLife)

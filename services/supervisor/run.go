@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/banksman/banksman/events"
@@ -31,6 +32,8 @@ type shift struct {
 	read  loops.Reader
 	ears  *ears
 	tends []*tender // by name
+
+	stopping atomic.Bool
 }
 
 func newShift(cfg Config, list map[string]Project, machine string, env *host.Env) *shift {
@@ -87,6 +90,7 @@ func (s *shift) labour(ctx context.Context, stop context.CancelCauseFunc) error 
 	}
 	loops.Go(func() { // an idle supervisor waits, too
 		<-ctx.Done()
+		s.stopping.Store(true)
 		s.env.Report(false, "stopping; ends running rounds")
 	})
 	loops.Wait()
@@ -104,8 +108,8 @@ func (s *shift) listen(ctx context.Context) (quiet func(), err error) {
 			stop()
 		}
 	}
+	s.ears.connection(s.env.Bus.Connected())
 	stops = append(stops, s.env.Bus.Notify(s.onConnection))
-	s.onConnection(s.env.Bus.Connected())
 	var denied *bus.Denied
 	unsubscribe, err := s.env.Bus.Heartbeats(ctx, ">", s.ears.heard)
 	switch {
@@ -133,6 +137,7 @@ func (s *shift) listen(ctx context.Context) (quiet func(), err error) {
 
 func (s *shift) onConnection(connected bool) {
 	s.ears.connection(connected)
+	s.tell()
 	if connected {
 		for _, t := range s.tends {
 			t.rouse()
@@ -169,6 +174,9 @@ func (s *shift) tender(project string) *tender {
 // tell writes the board: the bus that is away, or what keeps projects from
 // running.
 func (s *shift) tell() {
+	if s.stopping.Load() {
+		return
+	}
 	if away := s.ears.away(); !away.IsZero() {
 		s.env.Report(false, "the bus is away since "+away.UTC().Format(time.RFC3339)+"; running rounds go on")
 		return

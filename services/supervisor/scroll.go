@@ -204,6 +204,13 @@ func (s *scroll) fault() error {
 	return s.err
 }
 
+// over says whether both streams have ended.
+func (s *scroll) over() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed
+}
+
 // front returns the oldest chunk; with flush a chunk being written is ended
 // first. Done says that there will be none.
 func (s *scroll) front(flush bool) (p piece, ok, done bool) {

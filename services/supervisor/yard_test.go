@@ -175,7 +175,7 @@ func (y *yard) await(name, what string, want func(loop.Project) bool) loop.Proje
 	return p
 }
 
-// settled waits until a round has ended and its leftovers are spoken of, or
+// roundEnds waits until a round has ended and its leftovers are spoken of, or
 // the next thing about the project shows that there were none.
 func (y *yard) roundEnds(project string, number int) loop.Round {
 	y.t.Helper()
@@ -223,12 +223,13 @@ func (y *yard) agent(name, body string) string {
 func (y *yard) plan(dir, agent string, change ...func(*Project)) Project {
 	y.t.Helper()
 	p := DefaultProject()
-	p.WorkDir, p.Agent, p.PromptFile, p.RestartDelayS = dir, []string{agent}, filepath.Join(y.ground, "prompt.md"), 0
+	p.WorkDir, p.Agent, p.PromptFile, p.RestartDelayS = dir, []string{agent}, filepath.Join(y.ground, "prompt.md"), 1
 	must(y.t, os.WriteFile(p.PromptFile, []byte("do the work\n"), 0o644))
 	for _, f := range change {
 		f(&p)
 	}
 	must(y.t, p.Validate())
+	p.RestartDelayS = 0 // tests have no time to rest
 	return p
 }
 
