@@ -7,7 +7,8 @@
 //     start is the one that init signed; later ones are taken from the stream,
 //     after their root signature was checked, without dropping anybody else.
 //   - The site's two signed first events are the first two of the stream: they are
-//     appended while it is empty, and a stream that begins otherwise is refused.
+//     appended before anybody can connect, and a stream that begins otherwise is
+//     refused. Whoever connects meets the newest trust file, also after a restart.
 //
 // # Who owns what
 //
@@ -52,13 +53,13 @@ func Start(ctx context.Context, l site.Layout, s host.SiteConfig, c host.BusConf
 	if err != nil {
 		return nil, err
 	}
-	server, err := logserver.Start(ctx, options(l, c, *file, log))
-	if err != nil {
-		return nil, err
+	b := &embedded{log: log}
+	o := options(l, c, *file, log)
+	o.Prepare = func(ctx context.Context, server *logserver.Server) error {
+		b.server, b.standing = server, standing.New(server.Admin(), book, host.PolicyEnv(l))
+		return b.begin(ctx, first)
 	}
-	b := &embedded{server: server, log: log, standing: standing.New(server.Admin(), book, host.PolicyEnv(l))}
-	if err := b.begin(ctx, first); err != nil {
-		server.Shutdown()
+	if _, err := logserver.Start(ctx, o); err != nil {
 		return nil, err
 	}
 	return b, nil

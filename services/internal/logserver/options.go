@@ -1,6 +1,7 @@
 package logserver
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -38,6 +39,10 @@ type Options struct {
 	Trust events.TrustPublished
 	// Log gets what the server has to say; nil for nobody.
 	Log *slog.Logger
+	// Prepare, when set, is called when the server works and before it listens,
+	// so that what it stores precedes everything that other processes store, and
+	// the trust file that it puts in force is the first one that they meet.
+	Prepare func(ctx context.Context, s *Server) error
 }
 
 const defaultMaxBytes = 8 << 30

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -31,8 +33,8 @@ type Server struct {
 	close sync.Once
 }
 
-// Start starts the server, makes what is missing and checks what exists. The
-// context bounds the start only.
+// Start starts the server, makes what is missing, checks what exists, and only
+// then listens. The context bounds the start only.
 func Start(ctx context.Context, o Options) (*Server, error) {
 	if err := o.fill(); err != nil {
 		return nil, err
@@ -54,11 +56,31 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	}
 	s.srv.SetLogger(&serverLog{o.Log}, false, false)
 	s.srv.Start()
-	if err := s.open(ctx, login); err != nil {
+	err = s.open(ctx, login)
+	if err == nil && o.Prepare != nil {
+		err = o.Prepare(ctx, s)
+	}
+	if err == nil {
+		err = s.listen()
+	}
+	if err != nil {
 		s.Shutdown()
 		return nil, err
 	}
 	return s, nil
+}
+
+// listen lets other processes connect.
+func (s *Server) listen() error {
+	if s.opts.Port < 0 {
+		return nil
+	}
+	s.srv.AcceptLoop(make(chan struct{}))
+	if s.srv.Addr() == nil {
+		return fmt.Errorf("start the bus: nobody can connect to %s; its log says why, look for another process there",
+			net.JoinHostPort(s.opts.Host, strconv.Itoa(s.opts.Port)))
+	}
+	return nil
 }
 
 // open waits until the server works and prepares what it hosts.
@@ -85,7 +107,7 @@ func (s *Server) open(ctx context.Context, login *keys.Login) error {
 	return err
 }
 
-// ready waits for the listener and the store.
+// ready waits for the store.
 func (s *Server) ready(ctx context.Context) error {
 	for !s.srv.ReadyForConnections(100 * time.Millisecond) {
 		if ctx.Err() != nil || !s.srv.Running() {
@@ -112,7 +134,7 @@ func (s *Server) configure(t events.TrustPublished) (*server.Options, error) {
 	if err := os.MkdirAll(s.opts.StoreDir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the store of the bus: %w", err)
 	}
-	o := &server.Options{NoSigs: true, DontListen: s.opts.Port < 0}
+	o := &server.Options{NoSigs: true, DontListen: true} // listen does
 	if err := o.ProcessConfigString(text); err != nil {
 		return nil, fmt.Errorf("read the configuration of the bus: %w", err)
 	}
