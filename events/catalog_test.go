@@ -12,17 +12,16 @@ import (
 
 // partStructs are exported structs that are a part of payloads, or no payload.
 var partStructs = []string{
-	"Actor", "Def", "Event", "FileDigest", "ID", "Malformed", "Message", "Output",
+	"Actor", "Def", "Disk", "Event", "FileDigest", "ID", "Malformed", "Message", "Output",
 	"Proposer", "Right", "Ruling", "Signature", "Stored", "Subject", "UnknownKind",
 }
 
 // futureRights are patterns of kinds that get their catalogue line with their
 // first user. A row leaves this list when the catalogue holds a kind for it.
 var futureRights = []string{
-	"agent.*", "alert.acknowledged", "alert.cleared", "alert.raised",
-	"alert.updated", "ask.*", "gap.acknowledged", "grant.given",
-	"grant.revoked", "grant.used", "host.observed", "job.handed_over",
-	"job.reported", "job.revoked", "proposal.refused", "stop.escalated",
+	"agent.*", "ask.*", "gap.acknowledged", "grant.given", "grant.revoked",
+	"grant.used", "job.handed_over", "job.reported", "job.revoked",
+	"proposal.refused",
 }
 
 // kindPattern is noun.verb in lower-case words joined by "_".

@@ -6,6 +6,7 @@ var stopKinds = []Def{
 	define[StopDrained]("stop.drained", 1, "the running round had ended by itself, or none had been running"),
 	define[StopKilled]("stop.killed", 1, "the supervisor had ended the running round, or none had been running"),
 	define[StopConfirmed]("stop.confirmed", 1, "nothing of the project had been left running and its leftovers had been seen to"),
+	define[StopEscalated]("stop.escalated", 1, "the order had not been confirmed in time, and the monitor had said so"),
 	define[StopLifted]("stop.lifted", 1, "a person had allowed the project to run again"),
 }
 
@@ -63,6 +64,22 @@ type StopKilled struct {
 type StopConfirmed struct {
 	// Ordered is the sequence of the order.
 	Ordered uint64 `json:"ordered"`
+
+	Extra Extra `json:",embed"`
+}
+
+// StopEscalated says that an order is not carried out as it should be. A
+// harder order may follow.
+type StopEscalated struct {
+	// Ordered is the sequence of the order.
+	Ordered uint64 `json:"ordered"`
+	// State is how far the order had come: "ordered", "seen", "drained" or
+	// "killed".
+	State string `json:"state"`
+	// AfterS is how many seconds after the order this is.
+	AfterS int64 `json:"after_s"`
+	// Reason is the sentence for people.
+	Reason string `json:"reason"`
 
 	Extra Extra `json:",embed"`
 }

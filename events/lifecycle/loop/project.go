@@ -87,6 +87,8 @@ type Stop struct {
 	By     string // the actor who ordered
 	At     time.Time
 
+	Escalated bool // somebody has said that it takes too long
+
 	LiftedBy string // of the last order that was lifted
 	LastSeq  uint64
 	Updated  time.Time

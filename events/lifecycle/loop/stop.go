@@ -34,6 +34,9 @@ func (s Stop) Apply(e events.Event) (Stop, error) {
 			}
 		}
 		after.Order, after.Seq, after.By, after.At, after.LiftedBy = p, e.Seq, e.Subject.Actor, e.Time, ""
+		after.Escalated = false
+	case *events.StopEscalated:
+		after.Escalated = true
 	case *events.StopLifted:
 		after.LiftedBy = e.Subject.Actor
 	}
@@ -61,6 +64,8 @@ func names(payload any) (order uint64, answers bool) {
 	case *events.StopKilled:
 		return p.Ordered, true
 	case *events.StopConfirmed:
+		return p.Ordered, true
+	case *events.StopEscalated:
 		return p.Ordered, true
 	case *events.StopLifted:
 		return p.Ordered, true
