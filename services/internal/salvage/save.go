@@ -140,12 +140,14 @@ type tree struct {
 // find asks git for the work tree and binds every later call to it. A bare
 // repository has none and nothing to keep.
 func find(ctx context.Context, g *git, dir string) (*tree, error) {
-	bare, err := g.line(ctx, "rev-parse", "--is-inside-work-tree")
-	if err != nil {
+	inside, err := g.line(ctx, "rev-parse", "--is-inside-work-tree", "--is-bare-repository")
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if bare != "true" {
+	case inside == "false\ntrue":
 		return nil, nil
+	case inside != "true\nfalse":
+		return nil, &Failure{CodeForeign, dir, errors.New("the repository says that its files lie elsewhere")}
 	}
 	t := &tree{g: g}
 	if t.top, err = g.line(ctx, "rev-parse", "--show-toplevel"); err != nil {
