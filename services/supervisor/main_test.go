@@ -1,13 +1,20 @@
 package supervisor
 
 import (
+	"fmt"
 	"os"
 	"testing"
+
+	"go.uber.org/goleak"
 
 	"github.com/banksman/banksman/services/internal/proc"
 )
 
 func TestMain(m *testing.M) {
 	proc.StewardMain()
-	os.Exit(m.Run())
+	if path := os.Getenv(mortal); path != "" {
+		fmt.Fprintln(os.Stderr, liveAndDie(path))
+		os.Exit(1)
+	}
+	goleak.VerifyTestMain(m)
 }

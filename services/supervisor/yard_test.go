@@ -256,6 +256,10 @@ func (y *yard) hire(actor, machine string, list map[string]Project, change ...fu
 	}
 	must(y.t, cfg.Validate())
 	h := &hand{y: y, conn: y.dial(actor), done: make(chan error, 1), moved: make(chan struct{})}
+	y.t.Cleanup(func() {
+		h.shift.crew.Close()
+		h.conn.Close()
+	})
 	env := &host.Env{
 		Layout: site.Layout{Dir: y.dir}, Actor: actor, Version: "test", Log: slog.New(slog.NewTextHandler(testWriter{y.t}, nil)),
 		Bus: h.conn, Append: h.conn.Appender(signing{y.signers[actor]}), Standing: y.standing(h.conn), Report: h.report,
@@ -269,10 +273,7 @@ func (h *hand) run() *hand {
 	ctx, cancel := context.WithCancel(context.Background())
 	h.stop = cancel
 	go func() { h.done <- h.shift.run(ctx) }()
-	h.y.t.Cleanup(func() {
-		h.leave()
-		h.conn.Close()
-	})
+	h.y.t.Cleanup(h.leave)
 	return h
 }
 
