@@ -23,12 +23,13 @@ type Status struct {
 // board holds the readiness of this process's roles.
 type board struct {
 	mu    sync.Mutex
-	roles []RoleStatus // in the order of starting
-	ready func()       // called once, when all are ready; then nil
+	roles []RoleStatus  // in the order of starting
+	ready func()        // called once, when all are ready; then nil
+	moved chan struct{} // holds one token when a line has changed
 }
 
 func newBoard(names []string, ready func()) *board {
-	b := &board{ready: ready}
+	b := &board{ready: ready, moved: make(chan struct{}, 1)}
 	for _, n := range names {
 		b.roles = append(b.roles, RoleStatus{Role: n, Since: time.Now().UTC(), Reason: "starting"})
 	}
@@ -45,6 +46,10 @@ func (b *board) set(role string, ready bool, reason string) {
 	}
 	if r := &b.roles[i]; r.Ready != ready || r.Reason != reason {
 		*r = RoleStatus{Role: role, Ready: ready, Since: time.Now().UTC(), Reason: reason}
+		select {
+		case b.moved <- struct{}{}:
+		default:
+		}
 	}
 	if b.ready != nil && !slices.ContainsFunc(b.roles, func(r RoleStatus) bool { return !r.Ready }) {
 		b.ready()
@@ -60,4 +65,15 @@ func (b *board) status() Status {
 		s.Ready = s.Ready && r.Ready
 	}
 	return s
+}
+
+// alive says that the bus of this process, where it has one, is not ill. Roles
+// that wait for a bus elsewhere are alive.
+func (b *board) alive() bool {
+	for _, r := range b.status().Roles {
+		if r.Role == busName && !r.Ready {
+			return false
+		}
+	}
+	return true
 }

@@ -11,6 +11,8 @@
 //     after them.
 //   - A process says what it runs and whether it is ready on a socket below
 //     run/status, and only one process at a time runs a role of a folder.
+//   - A service manager that listens (sd_notify) is told when every role is ready,
+//     what the board says, that the process is alive, and that it drains.
 //
 // # Who owns what
 //

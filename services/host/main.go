@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 
 	"github.com/banksman/banksman/services/internal/config"
@@ -56,14 +55,10 @@ func Main(name string, start StartBus, roles ...Role) int {
 }
 
 func runMain(ctx context.Context, name, dir, instance, level string, start StartBus, roles []Role) error {
-	if dir == "" {
-		dir = site.DefaultDir()
-	}
-	abs, err := filepath.Abs(dir)
+	l, err := site.At(dir, os.Getenv)
 	if err != nil {
-		return fmt.Errorf("find the folder %s: %w", dir, err)
+		return err
 	}
-	l := site.Layout{Dir: abs}
 	if _, err := LoadSite(l); err != nil {
 		return err
 	}

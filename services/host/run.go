@@ -62,6 +62,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer stop()
+	defer keepServiceInformed(ctx, p.board, o.Log)()
 	if o.Embed != nil {
 		if p.embedded, err = o.Embed(ctx, o.Layout, p.site, p.bus, o.Log.With("role", busName)); err != nil {
 			return err

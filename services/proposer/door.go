@@ -46,7 +46,7 @@ func (d *door) routes() http.Handler {
 func (d *door) open(do answer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-		from, known, err := whose(d.env.Layout.Tokens(), token)
+		from, known, err := whose(d.env.Layout.TokenFolders(), token)
 		if err == nil && !known {
 			err = &agentapi.Error{Code: "bad_token", Status: http.StatusUnauthorized,
 				Message: "the proposer does not know the token", Next: "set BANKSMAN_TOKEN to a token of this site, or unset it to use the local agent's"}

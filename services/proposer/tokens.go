@@ -3,7 +3,9 @@ package proposer
 import (
 	"crypto/sha256"
 	"crypto/subtle"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,11 +14,24 @@ import (
 	"github.com/banksman/banksman/services/internal/keys"
 )
 
-// whose finds on whose behalf a token speaks. Tokens lie in a folder, one file
+// whose finds on whose behalf a token speaks. Tokens lie in folders, one file
 // "<agent|person>.<id>" each; they are read at each question, so a token that
 // was added or removed counts at once.
-func whose(folder, token string) (events.Proposer, bool, error) {
+func whose(folders []string, token string) (events.Proposer, bool, error) {
+	for _, folder := range folders {
+		from, known, err := whoseIn(folder, token)
+		if known || err != nil {
+			return from, known, err
+		}
+	}
+	return events.Proposer{}, false, nil
+}
+
+func whoseIn(folder, token string) (events.Proposer, bool, error) {
 	list, err := os.ReadDir(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return events.Proposer{}, false, nil
+	}
 	if err != nil {
 		return events.Proposer{}, false, fmt.Errorf("read the tokens: %w", err)
 	}

@@ -165,7 +165,7 @@ func (t *tender) cover(spec *proc.Spec) error {
 	if err := os.MkdirAll(door, 0o700); err != nil {
 		return fmt.Errorf("make the folder of the proposer's socket: %w", err)
 	}
-	spec.Hide, spec.Expose = []string{t.s.env.Layout.Dir}, []string{door}
+	spec.Hide, spec.Expose = t.s.env.Layout.Private(), []string{door}
 	return nil
 }
 

@@ -270,7 +270,7 @@ func (s *shift) spec(a *attempt, rec *recorder) proc.Spec {
 		spec.Files = append(spec.Files, proc.FileDigest{Path: f.Path, SHA256: f.SHA256})
 	}
 	if s.cfg.Hide {
-		spec.Hide = []string{s.env.Layout.Dir}
+		spec.Hide = s.env.Layout.Private()
 	}
 	return spec
 }
