@@ -28,19 +28,21 @@ type initFlags struct {
 	passphraseFile string
 	noPassphrase   bool
 	policyFile     string
+	address        address
 }
 
 func (f *initFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.passphraseFile, "passphrase-file", "", "file whose first line guards the root and personal keys")
 	cmd.Flags().BoolVar(&f.noPassphrase, "no-passphrase", false, "leave the root and personal keys unencrypted")
 	cmd.Flags().StringVar(&f.policyFile, "policy", "", "policy to start with (default: the starter policy)")
+	f.address.add(cmd)
 	cmd.MarkFlagsMutuallyExclusive("passphrase-file", "no-passphrase")
 }
 
 // given names the flags that were used.
 func (f *initFlags) given(cmd *cobra.Command) []string {
 	var names []string
-	for _, n := range []string{"passphrase-file", "no-passphrase", "policy"} {
+	for _, n := range []string{"passphrase-file", "no-passphrase", "policy", "listen", "bus-host"} {
 		if cmd.Flags().Changed(n) {
 			names = append(names, "--"+n)
 		}
@@ -89,6 +91,10 @@ func (a *app) makeSite(l site.Layout, f initFlags) (*site.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	listen, url, err := f.address.choose()
+	if err != nil {
+		return nil, err
+	}
 	passphrase, err := f.passphrase(a.in, a.err)
 	if err != nil {
 		return nil, err
@@ -97,12 +103,8 @@ func (a *app) makeSite(l site.Layout, f initFlags) (*site.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	listen, err := freePort()
-	if err != nil {
-		return nil, err
-	}
-	c := site.Contents{Policy: text, Passphrase: passphrase, BusURL: "tls://" + listen, Now: time.Now()}
-	c.Config = siteConfig(plan, listen, c.BusURL)
+	c := site.Contents{Policy: text, Passphrase: passphrase, BusURL: url, BusHosts: f.address.hosts, Now: time.Now()}
+	c.Config = siteConfig(plan, listen, url, f.address.hosts)
 	return plan, plan.Create(l, c)
 }
 
@@ -160,10 +162,10 @@ func sections() ([]config.Section, *host.SiteConfig, *host.BusConfig, *person.Co
 }
 
 // siteConfig is the configuration of a new site, every default written out.
-func siteConfig(plan *site.Plan, listen, url string) []byte {
+func siteConfig(plan *site.Plan, listen, url string, hosts []string) []byte {
 	list, s, b, p := sections()
 	s.Origin, s.RootKey, s.BusURL = plan.Origin, string(plan.RootKey()), url
-	b.Listen = listen
+	b.Listen, b.Hosts = listen, append(b.Hosts, hosts...)
 	p.ActorName = plan.Person
 	head := "# Configuration of a banksman site. Every key has its default or what init chose.\n# 'banksman config check' reads it again; unknown keys are refused.\n\n"
 	return append([]byte(head), config.Render(list...)...)
