@@ -44,8 +44,10 @@ type Book struct {
 }
 
 type version struct {
-	seq  uint64
-	file *events.TrustPublished
+	seq        uint64
+	number     int
+	file       *events.TrustPublished // nil when this reader cannot interpret it
+	unreadable *events.UnknownKind
 }
 
 // New makes an empty book that pins the root's public key.
@@ -59,7 +61,8 @@ func (b *Book) Origin() string { return b.origin }
 // Root is the pinned key.
 func (b *Book) Root() keys.PublicKey { return b.root }
 
-// Current is the newest trust file, nil before the first.
+// Current is the newest trust file, nil before the first and while the newest
+// is one that this version cannot interpret.
 func (b *Book) Current() *events.TrustPublished {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
@@ -70,56 +73,103 @@ func (b *Book) Current() *events.TrustPublished {
 }
 
 // at is the file in force for an event at seq: the last one stored before it.
-func (b *Book) at(seq uint64) *events.TrustPublished {
+func (b *Book) at(seq uint64) (version, bool) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
+	return b.before(seq)
+}
+
+// before is at for who holds mu.
+func (b *Book) before(seq uint64) (version, bool) {
 	for _, v := range slices.Backward(b.versions) {
 		if v.seq < seq {
-			return v.file
+			return v, true
 		}
 	}
-	return nil
+	return version{}, false
 }
 
 // Open reads a stored message and judges it. A trust file that passes is in
 // force for everything after it. The error is a *Violation, or
-// *events.UnknownKind for a believable event of a newer version.
+// *events.UnknownKind for a believable event of a newer version and for every
+// event that only a trust file of a newer version could judge; such an event
+// has no Payload.
 func (b *Book) Open(st events.Stored) (events.Event, error) {
 	e, err := events.Open(b.origin, st)
 	var unknown *events.UnknownKind
 	if err != nil && !errors.As(err, &unknown) {
 		return e, &Violation{Code: CodeMalformed, Seq: st.Seq, Detail: err.Error()}
 	}
-	if v := b.judge(e); v != nil {
+	if e.Kind == trustKind {
+		return e, b.openTrust(e, unknown)
+	}
+	file, ok := b.at(e.Seq)
+	if ok && file.file == nil {
+		e.Payload = nil
+		return e, file.unreadable
+	}
+	if v := judge(e, file.file); v != nil {
 		return e, v
 	}
-	if err != nil {
-		return e, err
-	}
-	if p, ok := e.Payload.(*events.TrustPublished); ok {
-		return e, b.add(e, p)
-	}
-	return e, nil
+	return e, err
 }
 
-// judge checks who signed, and whether they might.
-func (b *Book) judge(e events.Event) error {
-	bad := func(code, format string, args ...any) error {
-		return &Violation{Code: code, Seq: e.Seq, Detail: fmt.Sprintf(format, args...)}
+const trustKind = events.Kind("trust.published")
+
+// openTrust judges a trust file by the pinned key and puts it into force.
+func (b *Book) openTrust(e events.Event, unknown *events.UnknownKind) error {
+	root := events.Actor{Actor: string(events.RoleRoot), Roles: []events.Role{events.RoleRoot}, Sign: string(b.root)}
+	if e.Subject.Actor != root.Actor {
+		return &Violation{Code: CodeNoRight, Seq: e.Seq, Detail: fmt.Sprintf("%q published a trust file; only root may", e.Subject.Actor)}
 	}
-	actor := events.Actor{Actor: string(events.RoleRoot), Roles: []events.Role{events.RoleRoot}, Sign: string(b.root)}
-	if e.Kind != "trust.published" {
-		file := b.at(e.Seq)
-		if file == nil {
-			return bad(CodeNoTrust, "no trust file was in force")
-		}
-		var ok bool
-		if actor, ok = file.Find(e.Subject.Actor); !ok {
-			return bad(CodeUnknownActor, "actor %q is not in trust file %d", e.Subject.Actor, file.Version)
-		}
-	} else if e.Subject.Actor != actor.Actor {
-		return bad(CodeNoRight, "only root publishes trust files")
+	if e.Subject.Scope != events.SiteScope || e.Subject.ID != events.TrustID {
+		return &Violation{Code: CodeMalformed, Seq: e.Seq, Detail: fmt.Sprintf("a trust file on subject %s, where nobody looks for it", e.Subject)}
 	}
+	if v := signed(e, root); v != nil {
+		return v
+	}
+	p, _ := e.Payload.(*events.TrustPublished)
+	if err := b.add(e, p, unknown); err != nil {
+		return err
+	}
+	if unknown != nil {
+		return unknown
+	}
+	return nil
+}
+
+// violation makes one of an event.
+func violation(e events.Event, code, format string, args ...any) error {
+	return &Violation{Code: code, Seq: e.Seq, Detail: fmt.Sprintf(format, args...)}
+}
+
+// judge checks who signed, and whether they might, by the file in force.
+func judge(e events.Event, file *events.TrustPublished) error {
+	if file == nil {
+		return violation(e, CodeNoTrust, "no trust file was in force")
+	}
+	actor, ok := file.Find(e.Subject.Actor)
+	if !ok {
+		return violation(e, CodeUnknownActor, "actor %q is not in trust file %d", e.Subject.Actor, file.Version)
+	}
+	if v := signed(e, actor); v != nil {
+		return v
+	}
+	if len(actor.Pools) > 0 && ofPool(e.Kind) && !slices.Contains(actor.Pools, e.Subject.Scope) {
+		return violation(e, CodeWrongPool, "%q belongs to pools %v, not %q", actor.Actor, actor.Pools, e.Subject.Scope)
+	}
+	if basis := basisOf(e.Payload); basis != "" && !actor.Has(basis) {
+		return violation(e, CodeWrongBasis, "%q is no %s", actor.Actor, basis)
+	}
+	return nil
+}
+
+// ofPool says whether the scope of a kind's subject is a pool.
+func ofPool(k events.Kind) bool { return k.Family() == "job" || k.Family() == "worker" }
+
+// signed checks the signature, and that its owner may publish the kind.
+func signed(e events.Event, actor events.Actor) error {
+	bad := func(code, format string, args ...any) error { return violation(e, code, format, args...) }
 	if actor.Sign == "" || actor.Sign != e.Signature.Key {
 		return bad(CodeWrongKey, "signed with %s, the actor's key is %s", e.Signature.Key, actor.Sign)
 	}
@@ -128,12 +178,6 @@ func (b *Book) judge(e events.Event) error {
 	}
 	if !actor.MayPublish(e.Kind) {
 		return bad(CodeNoRight, "%q with roles %v may not publish %s", actor.Actor, actor.Roles, e.Kind)
-	}
-	if len(actor.Pools) > 0 && e.Kind.Family() == "job" && !slices.Contains(actor.Pools, e.Subject.Scope) {
-		return bad(CodeWrongPool, "%q belongs to pools %v, not %q", actor.Actor, actor.Pools, e.Subject.Scope)
-	}
-	if basis := basisOf(e.Payload); basis != "" && !actor.Has(basis) {
-		return bad(CodeWrongBasis, "%q is no %s", actor.Actor, basis)
 	}
 	return nil
 }
@@ -155,23 +199,29 @@ func basisOf(payload any) events.Role {
 	return events.RolePerson
 }
 
-// add puts a verified trust file into force. Seeing the same one again is
-// harmless.
-func (b *Book) add(e events.Event, p *events.TrustPublished) error {
+// add puts a verified trust file into force; p is nil for one that this version
+// cannot interpret. Seeing the same one again is harmless, and one that was
+// refused is refused again.
+func (b *Book) add(e events.Event, p *events.TrustPublished, unknown *events.UnknownKind) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if n := len(b.versions); n > 0 {
-		last := b.versions[n-1]
-		if e.Seq <= last.seq {
-			return nil
+	last, some := b.before(e.Seq)
+	number := last.number + 1
+	if p != nil {
+		if p.Origin != b.origin {
+			return violation(e, CodeTrustVersion, "the file is for site %q", p.Origin)
 		}
-		if p.Version != last.file.Version+1 {
-			return &Violation{Code: CodeTrustVersion, Seq: e.Seq, Detail: fmt.Sprintf("version %d follows %d", p.Version, last.file.Version)}
+		if p.Version < 1 || some && p.Version != number {
+			return violation(e, CodeTrustVersion, "version %d follows %d", p.Version, last.number)
 		}
+		number = p.Version
 	}
-	if p.Origin != b.origin {
-		return &Violation{Code: CodeTrustVersion, Seq: e.Seq, Detail: fmt.Sprintf("the file is for site %q", p.Origin)}
+	if n := len(b.versions); n > 0 && e.Seq <= b.versions[n-1].seq {
+		if !slices.ContainsFunc(b.versions, func(v version) bool { return v.seq == e.Seq }) {
+			return violation(e, CodeTrustVersion, "version %d was shown after %d, which it precedes", number, b.versions[n-1].number)
+		}
+		return nil
 	}
-	b.versions = append(b.versions, version{seq: e.Seq, file: p})
+	b.versions = append(b.versions, version{seq: e.Seq, number: number, file: p, unreadable: unknown})
 	return nil
 }

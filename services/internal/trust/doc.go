@@ -19,4 +19,8 @@
 //
 // A Book that lags behind the stream judges by an old file. Readers therefore
 // feed every trust.published they see before they judge what follows it.
+//
+// A newer banksman may publish a trust file that this one cannot interpret. What
+// follows it cannot be judged here, and is unreadable rather than believed by the
+// file before.
 package trust
