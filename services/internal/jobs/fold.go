@@ -16,7 +16,8 @@ type Finding struct {
 	Taints bool
 }
 
-// Apply opens a stored event of a job and folds it.
+// Apply opens a stored event of a job and folds it. The finding is nil for one
+// that is in order or that this version cannot read.
 func Apply(j lifecycle.Job, book *trust.Book, st events.Stored) (lifecycle.Job, *Finding) {
 	e, err := book.Open(st)
 	return ApplyOpened(j, e, st.Seq, err)
@@ -26,7 +27,7 @@ func Apply(j lifecycle.Job, book *trust.Book, st events.Stored) (lifecycle.Job, 
 func ApplyOpened(j lifecycle.Job, e events.Event, seq uint64, err error) (lifecycle.Job, *Finding) {
 	var unknown *events.UnknownKind
 	if errors.As(err, &unknown) {
-		j.Unreadable, j.LastSeq = true, seq
+		j.Unreadable, j.LastSeq, j.UpdatedAt = true, max(j.LastSeq, seq), e.Time
 		return j, nil
 	}
 	var v *trust.Violation
