@@ -183,11 +183,7 @@ func (a *app) amend(ctx context.Context, root rootFlags, prepare func(site.Layou
 // person reads who decides from this folder.
 func (a *app) person() (site.Layout, host.SiteConfig, person.Config, error) {
 	c := person.DefaultConfig()
-	l, err := a.layout()
-	if err != nil {
-		return l, host.SiteConfig{}, c, err
-	}
-	s, err := host.LoadSite(l)
+	l, s, err := a.site()
 	if err != nil {
 		return l, s, c, err
 	}

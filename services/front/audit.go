@@ -48,11 +48,7 @@ func (a *app) auditVerifyCommand() *cobra.Command {
 		Use: "verify", Short: "Verify the log: integrity, authenticity, completeness, freshness", Args: cobra.NoArgs,
 		Long: "Verify the log from its own files, without trusting any service. Beside a running bus it\nalso checks that the signed head covers the newest event, waiting up to 5 s for the seal.\nExits 0 only when all four verdicts are ok, 3 when nothing but freshness is unknown, else 1.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			l, err := a.layout()
-			if err != nil {
-				return err
-			}
-			s, err := host.LoadSite(l)
+			l, s, err := a.site()
 			if err != nil {
 				return err
 			}

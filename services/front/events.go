@@ -158,5 +158,30 @@ func sentence(e events.Event) string {
 	case *events.WorkerStopped:
 		return p.Reason
 	}
+	return loopSentence(e)
+}
+
+// loopSentence is the same for what happens around agents in their loops.
+func loopSentence(e events.Event) string {
+	switch p := e.Payload.(type) {
+	case *events.LoopClaimed:
+		return "project " + e.Subject.Scope + " is held here now"
+	case *events.LoopHalted:
+		return p.Reason
+	case *events.LoopStartRequested:
+		return p.Reason
+	case *events.RoundStarted:
+		return fmt.Sprintf("at most %d s", p.TimeLimitS)
+	case *events.RoundEnded:
+		return strings.TrimSpace(fmt.Sprintf("%s, exit %d after %d ms %s", p.Outcome, p.ExitCode, p.DurationMS, p.Failure))
+	case *events.WorkSalvaged:
+		return fmt.Sprintf("%d files kept in %s", p.Files, p.Ref)
+	case *events.StopOrdered:
+		return p.Mode + ": " + p.Reason
+	case *events.StopEscalated:
+		return p.Reason
+	case *events.StopLifted:
+		return p.Reason
+	}
 	return ""
 }

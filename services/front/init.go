@@ -20,6 +20,7 @@ import (
 	"github.com/banksman/banksman/services/internal/site"
 	"github.com/banksman/banksman/services/person"
 	"github.com/banksman/banksman/services/proposer"
+	"github.com/banksman/banksman/services/supervisor"
 	"github.com/banksman/banksman/services/worker"
 )
 
@@ -173,5 +174,5 @@ func siteConfig(plan *site.Plan, listen, url string, hosts []string) []byte {
 
 // roles are all that up runs beside the bus, in the order of the board.
 func roles() []host.Role {
-	return []host.Role{proposer.New(), approver.New(), worker.New(), auditor.New()}
+	return []host.Role{proposer.New(), approver.New(), worker.New(), supervisor.New(), auditor.New()}
 }

@@ -29,13 +29,19 @@ func (a *app) connect(ctx context.Context, l site.Layout, s host.SiteConfig, act
 	return host.Connection{Layout: l, Site: s, Actor: actor, Power: power, Log: slog.New(slog.DiscardHandler), Once: true}.Dial(ctx)
 }
 
-// reader connects as the folder's reader.
-func (a *app) reader(ctx context.Context) (*bus.Conn, site.Layout, host.SiteConfig, error) {
+// site reads the folder that the flags or the environment name.
+func (a *app) site() (site.Layout, host.SiteConfig, error) {
 	l, err := a.layout()
 	if err != nil {
-		return nil, l, host.SiteConfig{}, err
+		return l, host.SiteConfig{}, err
 	}
 	s, err := host.LoadSite(l)
+	return l, s, err
+}
+
+// reader connects as the folder's reader.
+func (a *app) reader(ctx context.Context) (*bus.Conn, site.Layout, host.SiteConfig, error) {
+	l, s, err := a.site()
 	if err != nil {
 		return nil, l, s, err
 	}

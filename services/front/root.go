@@ -8,7 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -67,13 +67,14 @@ func (a *app) root() *cobra.Command {
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print objects for programs")
 	root.PersistentFlags().StringVar(&a.logLevel, "log-level", "warn", "least level of log lines on standard error: debug, info, warn or error")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usage("see '"+cmd.CommandPath()+" --help'", "%s: %v", cmd.CommandPath(), err)
+		return misused(cmd, err)
 	})
 	root.AddGroup(&cobra.Group{ID: "start", Title: "Start and look after a site:"}, &cobra.Group{ID: "ask", Title: "Ask for commands:"},
-		&cobra.Group{ID: "decide", Title: "Look and decide:"}, &cobra.Group{ID: "prove", Title: "Prove:"}, &cobra.Group{ID: "roles", Title: "Run one role in the foreground:"})
+		&cobra.Group{ID: "decide", Title: "Look and decide:"}, &cobra.Group{ID: "agents", Title: "Watch agents in their loops:"}, &cobra.Group{ID: "prove", Title: "Prove:"}, &cobra.Group{ID: "roles", Title: "Run one role in the foreground:"})
 	root.AddCommand(a.initCommand(), a.upCommand(), a.statusCommand(), a.healthCommand(), a.doctorCommand(), a.configCommand(), a.actorCommand())
 	root.AddCommand(a.proposeCommand(), a.runCommand(), a.assessCommand())
 	root.AddCommand(a.lsCommand(), a.showCommand(), a.inboxCommand(), a.approveCommand(), a.denyCommand(), a.eventsCommand(), a.policyCommand())
+	root.AddCommand(a.loopCommand(), a.roundCommand())
 	root.AddCommand(a.auditCommand(), a.versionCommand())
 	root.AddCommand(a.roleCommands()...)
 	a.checkArguments(root)
@@ -93,12 +94,21 @@ func (a *app) checkArguments(cmd *cobra.Command) {
 			if errors.As(err, &e) {
 				return err
 			}
-			return usage("see '"+cmd.CommandPath()+" --help'", "%s: %v", cmd.CommandPath(), err)
+			return misused(cmd, err)
 		}
 	}
 	for _, c := range cmd.Commands() {
 		a.checkArguments(c)
 	}
+}
+
+// misused is a verb that was called with the wrong words.
+func misused(cmd *cobra.Command, err error) error {
+	text := err.Error()
+	if cmd.HasParent() {
+		text = strings.TrimPrefix(cmd.CommandPath(), "banksman ") + ": " + text
+	}
+	return usage("see '"+cmd.CommandPath()+" --help'", "%s", text)
 }
 
 // layout is the folder that the flags or the environment name.
@@ -107,14 +117,7 @@ func (a *app) layout() (site.Layout, error) {
 	if dir == "" {
 		dir = os.Getenv(site.EnvDir)
 	}
-	if dir == "" {
-		dir = site.DefaultDir()
-	}
-	abs, err := filepath.Abs(dir)
-	if err != nil {
-		return site.Layout{}, fmt.Errorf("find the folder %s: %w", dir, err)
-	}
-	return site.Layout{Dir: abs}, nil
+	return site.At(dir, os.Getenv)
 }
 
 // log is the logger of a process; lines go to standard error.

@@ -13,7 +13,6 @@ import (
 	"github.com/banksman/banksman/services/host"
 	"github.com/banksman/banksman/services/host/embed"
 	"github.com/banksman/banksman/services/internal/site"
-	"github.com/banksman/banksman/services/worker"
 )
 
 func (a *app) upCommand() *cobra.Command {
@@ -55,8 +54,8 @@ func (a *app) upCommand() *cobra.Command {
 // shareUser gives up the wall between jobs and banksman's files.
 func shareUser(all []host.Role) {
 	for _, r := range all {
-		if w, ok := r.(*worker.Role); ok {
-			w.ShareUser()
+		if s, ok := r.(interface{ ShareUser() }); ok {
+			s.ShareUser()
 		}
 	}
 }

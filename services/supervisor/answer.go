@@ -12,12 +12,6 @@ import (
 	"github.com/banksman/banksman/services/internal/query"
 )
 
-// Bounds of a list of rounds.
-const (
-	defaultRounds = 20
-	maxRounds     = 200
-)
-
 // Codes of answers that say no.
 const (
 	codeBadRequest = "bad_request"
@@ -84,33 +78,7 @@ func (s *shift) answerRounds(ctx context.Context, q query.RoundsRequest) (query.
 	if err := events.CheckName("project", q.Project); err != nil {
 		return query.RoundList{}, &bus.RemoteError{Code: codeBadRequest, Message: err.Error()}
 	}
-	newest, err := s.read.Newest(ctx, q.Project)
-	if err != nil {
-		return query.RoundList{}, err
-	}
-	if q.Before > 0 {
-		newest = min(newest, q.Before-1)
-	}
-	limit := min(q.Limit, maxRounds)
-	if limit <= 0 {
-		limit = defaultRounds
-	}
-	out := query.RoundList{Rounds: []query.RoundView{}}
-	for n := newest; n > 0; n-- {
-		if len(out.Rounds) == limit {
-			out.More = true
-			break
-		}
-		r, err := s.read.Round(ctx, events.RoundID(q.Project, n))
-		if errors.Is(err, loops.ErrUnknown) {
-			continue // a start that nobody believes
-		}
-		if err != nil {
-			return query.RoundList{}, err
-		}
-		out.Rounds = append(out.Rounds, loops.ViewRound(r))
-	}
-	return out, nil
+	return s.read.Rounds(ctx, q)
 }
 
 func (s *shift) answerRound(ctx context.Context, q query.RoundRequest) (query.RoundView, error) {

@@ -51,7 +51,7 @@ func DefaultConfig() Config {
 	return Config{
 		Actor: "supervisor", GraceS: 5, DrainS: 10, LeaseS: 30, SalvageLimitS: 120, MaxLogBytes: 16 << 20, KeepLogs: 200,
 		EnvPass: []string{"HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER"},
-		Hide:    proc.Namespaces() == nil,
+		Hide:    true,
 		Umask:   proc.DefaultUmask,
 	}
 }

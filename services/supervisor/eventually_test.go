@@ -6,7 +6,7 @@ import (
 )
 
 // eventually waits for a state of the file system, which gives no signal.
-func eventually(t *testing.T, what string, is func() bool) {
+func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()

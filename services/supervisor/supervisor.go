@@ -16,6 +16,7 @@ import (
 type Supervisor struct {
 	cfg      Config
 	projects projects
+	shares   bool // the operator accepts that agents reach banksman's files
 }
 
 var _ host.Role = (*Supervisor)(nil)
@@ -41,13 +42,22 @@ func (s *Supervisor) Section() config.Section {
 // Actor is the configured actor token.
 func (s *Supervisor) Actor() string { return s.cfg.Actor }
 
+// ShareUser accepts, for this process, that agents share the supervisor's user
+// and could reach banksman's files. Every round says so.
+func (s *Supervisor) ShareUser() { s.shares = true }
+
+// StartedAgain turns this process into the steward of a round's tree, when that
+// is what it was started for.
+func (s *Supervisor) StartedAgain() { proc.StewardMain() }
+
 // Run runs the enabled projects until ctx ends, drains, and returns after the
 // last round's processes are gone.
 func (s *Supervisor) Run(ctx context.Context, env *host.Env) error {
+	s.cfg.Hide = s.cfg.Hide && !s.shares
 	if s.cfg.Hide {
 		if err := proc.Namespaces(); err != nil {
 			return fmt.Errorf("start the supervisor: agents cannot be kept from %s on this machine: %w; "+
-				"allow user namespaces, or accept the risk with hide = false in [supervisor]", env.Layout.Dir, err)
+				"allow user namespaces, or accept the risk with --unsafe-shared-user or hide = false in [supervisor]", env.Layout.Dir, err)
 		}
 	}
 	enabled := map[string]Project{}

@@ -37,7 +37,7 @@ const patience = 30 * time.Second
 // yard is a site on a real embedded bus with real keys, and a ground where
 // agents work.
 type yard struct {
-	t       *testing.T
+	t       testing.TB
 	dir     string // the banksman folder
 	ground  string // where agents and their folders lie, outside of it
 	srv     *logserver.Server
@@ -54,7 +54,7 @@ type signing struct{ *keys.Signer }
 
 func (s signing) Key() string { return string(s.Public()) }
 
-func newYard(t *testing.T) *yard {
+func newYard(t testing.TB) *yard {
 	t.Helper()
 	base, err := filepath.EvalSymlinks(t.TempDir())
 	must(t, err)
@@ -323,21 +323,21 @@ func (h *hand) shows(part string) {
 	}
 }
 
-type testWriter struct{ t *testing.T }
+type testWriter struct{ t testing.TB }
 
 func (w testWriter) Write(p []byte) (int, error) {
 	w.t.Logf("%s", bytes.TrimSpace(p))
 	return len(p), nil
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-func freePort(t *testing.T) int {
+func freePort(t testing.TB) int {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	defer l.Close()

@@ -159,7 +159,9 @@ func (r *rights) talk(g Grant, scopes []string, token string) {
 	for _, h := range g.Hears {
 		subject := events.PrefixLive + "." + h
 		for _, from := range emitters(h) {
-			if from != g.Account {
+			// Who beats hears its own peers only: two accounts that import the
+			// same subject from each other would be a cycle.
+			if from != g.Account && !(g.Beats && h == hearsBeats) {
 				r.streams = append(r.streams, stream{from: from, subject: subject})
 			}
 		}
@@ -195,6 +197,9 @@ func (r *rights) talk(g Grant, scopes []string, token string) {
 	if g.Discovers {
 		r.publish = append(r.publish, "$SRV.>")
 		for _, from := range answerers("") {
+			if from == g.Account {
+				continue
+			}
 			r.services = append(r.services, service{from: from, subject: "$SRV.>", local: "$SRV.>", many: true})
 		}
 	}

@@ -89,7 +89,10 @@ const (
 	hearsBeats  = "hb.>"
 )
 
-var askAll = []string{"jobs.get", "jobs.list", "ready.*", "audit.status", "assess"}
+var askAll = []string{"jobs.get", "jobs.list", "ready.*", "audit.status", "assess", "loop.status", "round.list", "round.get"}
+
+// askEverything adds what the monitor answers, for those who are not it.
+var askEverything = append(slices.Clone(askAll), "alerts.list")
 
 // Table is the one table. The bus itself (role bus) is the administrator of
 // CORE and has no line; root never logs in.
@@ -104,24 +107,26 @@ var Table = []Grant{
 		Answers: []string{"assess"}},
 	{Role: events.RolePerson, Account: Person, Reads: true, ReadsState: true, ReadsOutput: true, ReadsJobs: true,
 		Hears: []string{hearsEvents, hearsBeats},
-		Asks:  askAll, Discovers: true},
+		Asks:  askEverything, Discovers: true},
 	{Role: events.RoleAdmin, Account: Person, Carries: []events.Kind{"trust.published"}},
 	{Role: events.RoleWorker, Account: Worker, Reads: true, WritesOutput: true, Beats: true,
 		Pulls: []string{"resolve-<pool>", "run-<pool>"},
 		Hears: []string{hearsEvents, hearsBeats},
 		Asks:  []string{"jobs.get", "jobs.list", "ready.<pool>", "audit.status"}},
-	{Role: events.RoleSupervisor, Account: Supervisor, Reads: true, Beats: true,
-		Hears: []string{hearsEvents},
-		Asks:  []string{"jobs.get", "jobs.list", "audit.status"}},
+	{Role: events.RoleSupervisor, Account: Supervisor, Reads: true, WritesOutput: true, Beats: true,
+		Hears:   []string{hearsEvents, hearsBeats},
+		Asks:    []string{"jobs.get", "jobs.list", "audit.status"},
+		Answers: []string{"loop.status", "round.list", "round.get"}},
 	{Role: events.RoleMonitor, Account: Monitor, Reads: true, ReadsState: true, ReadsJobs: true,
 		Hears: []string{hearsEvents, hearsBeats},
-		Asks:  askAll, Discovers: true},
+		Asks:  askAll, Discovers: true,
+		Answers: []string{"alerts.list"}},
 	{Role: events.RoleAuditor, Account: Auditor, Reads: true, ReadsState: true, ReadsOutput: true, ReadsJobs: true, WritesJobs: true,
 		Hears:   []string{hearsEvents, hearsBeats},
 		Answers: []string{"jobs.get", "jobs.list", "ready.*", "audit.status"}},
 	{Role: events.RoleReader, Account: Reader, Reads: true, ReadsState: true, ReadsOutput: true, ReadsJobs: true,
 		Hears: []string{hearsEvents, hearsBeats},
-		Asks:  askAll, Pages: true, Discovers: true},
+		Asks:  askEverything, Pages: true, Discovers: true},
 }
 
 // Of returns the role's line of the table.
