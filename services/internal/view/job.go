@@ -19,10 +19,10 @@ type Job struct {
 	Updated    time.Time         `json:"updated"`
 	Reason     string            `json:"reason,omitempty"`
 	Labels     map[string]string `json:"labels,omitempty"`
-	Expires    time.Time         `json:"expires,omitzero"`    // of an undecided request
-	Unresolved bool              `json:"unresolved,omitzero"` // no worker has looked it up; may be denied, not approved
+	Expires    time.Time         `json:"expires,omitzero"`            // of an undecided request
+	Unresolved bool              `json:"unresolved,omitzero"`         // no worker has looked it up; may be denied, not approved
 	Unsafe     bool              `json:"unsafe_shared_user,omitzero"` // it would share the worker's user
-	Tainted    string            `json:"tainted,omitempty"`   // code of what taints it
+	Tainted    string            `json:"tainted,omitempty"`           // code of what taints it
 	Unreadable bool              `json:"unreadable,omitzero"`
 	Ruling     *events.Ruling    `json:"ruling,omitempty"` // the rule that spoke, or a person's words
 	Quorum     int               `json:"quorum,omitzero"`
