@@ -1,0 +1,39 @@
+#!/bin/sh
+# A job of a yard: job.sh NAME DEED [ARG]
+#
+# It takes its job's lock, so that a second execution beside it is seen, and
+# appends a line when it starts and when it ends. The lock belongs to everything
+# that the job starts: what is left of an execution counts as the execution.
+yard=${0%/*}
+name=$1
+exec 9>>"$yard/locks/$name"
+say() { echo "$name $BANKSMAN_MARKER $$ $1" >>"$yard/effects"; }
+if ! flock -n 9; then
+	say overlaps
+	exit 99
+fi
+say starts
+case $2 in
+quick) ;;
+lasts) sleep "$3" ;;
+waits) # until the test opens the gate
+	flock -s "$yard/gates/$3" true
+	;;
+scatters | leaves)
+	# One that ignores TERM, one in a session of its own, one that holds the
+	# pipes, and one that is an orphan at once.
+	(
+		trap '' TERM INT HUP
+		while :; do sleep 1; done
+	) &
+	setsid sh -c 'trap "" TERM; while :; do sleep 1; done' >/dev/null 2>&1 </dev/null &
+	sleep 1000 &
+	(setsid sleep 1000 &)
+	say scattered
+	if [ "$2" = scatters ]; then
+		wait
+	fi
+	;;
+esac
+echo "done: $name"
+say ends
