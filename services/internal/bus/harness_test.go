@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/banksman/banksman/events"
 	"github.com/banksman/banksman/services/internal/bus"
 	"github.com/banksman/banksman/services/internal/keys"
@@ -108,6 +110,9 @@ func (s *site) connect(actor string) *bus.Conn {
 	s.t.Cleanup(c.Close)
 	return c
 }
+
+// TestMain wants every goroutine ended.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func within(t *testing.T, d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), d)

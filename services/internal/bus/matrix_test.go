@@ -1,6 +1,7 @@
 package bus_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -328,6 +329,7 @@ func targets(self string) []string {
 
 func TestRepliesPlantNothing(t *testing.T) {
 	s := newSite(t)
+	plant(t, s)
 	seed := s.connect("worker").Appender(newSigner("worker"))
 	for i := range 3 {
 		subject := events.For("job.started", "default", fmt.Sprintf("seed-%d", i), "worker")
@@ -391,6 +393,43 @@ func TestRepliesPlantNothing(t *testing.T) {
 	if err != nil || out.CachedInfo().State.Msgs != 0 {
 		t.Errorf("output was planted by a reply: %v", err)
 	}
+}
+
+// TestTheTrickWorksInsideOneAccount is the control of the test above: it plants
+// an event by a reply where accounts do not stand between.
+func TestTheTrickWorksInsideOneAccount(t *testing.T) {
+	s := newSite(t)
+	plant(t, s)
+	nc := adminConn(t, s)
+	if err := nc.PublishRequest("$JS.API.DIRECT.GET.BANKSMAN", "bm.job.default.planted.approved.p7k2", []byte(`{"seq":1}`)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() bool {
+		all, err := s.srv.Admin().Read(t.Context(), 1, "bm.*.*.planted.>", 100)
+		return err == nil && len(all) == 1
+	})
+}
+
+// plant stores what a reply attack would carry: the attacker's bytes, without
+// headers that the server would check again, as the first message.
+func plant(t *testing.T, s *site) {
+	t.Helper()
+	r, err := s.probe("worker").nc.Request("bm.job.default.seed.started.worker", []byte("forged"), attempt)
+	if err != nil || sequenceOf(t, r.Data) != 1 {
+		t.Fatal(err)
+	}
+}
+
+// attempt is how long a bare request may take.
+const attempt = 10 * time.Second
+
+// sequenceOf reads an acknowledgement.
+func sequenceOf(t interface{ Fatal(...any) }, data []byte) uint64 {
+	var ack struct{ Seq uint64 }
+	if err := json.Unmarshal(data, &ack); err != nil || ack.Seq == 0 {
+		t.Fatal(string(data), err)
+	}
+	return ack.Seq
 }
 
 func adminConn(t *testing.T, s *site) *nats.Conn { return s.probe("bus").nc }

@@ -30,7 +30,12 @@ type getRequest struct {
 	Last     string `json:"last_by_subj,omitempty"`
 	Batch    int    `json:"batch,omitempty"`
 	MaxBytes int    `json:"max_bytes,omitempty"`
+	// Lasts asks for the last message of every subject under the filters.
+	Lasts []string `json:"multi_last,omitempty"`
 }
+
+// many says whether the answer is a batch with an end of its own.
+func (r getRequest) many() bool { return r.Batch > 0 || len(r.Lasts) > 0 }
 
 // Last returns the last event stored under a subject filter.
 func (c *Conn) Last(ctx context.Context, filter string) (st events.Stored, found bool, err error) {
@@ -60,23 +65,6 @@ func (c *Conn) readFrom(ctx context.Context, stream string, from uint64, filter 
 		req.Next = "" // by sequence alone, which needs no index of subjects
 	}
 	return c.page(ctx, stream, req)
-}
-
-// History returns all events of one job in order.
-func (c *Conn) History(ctx context.Context, job string) ([]events.Stored, error) {
-	var out []events.Stored
-	next := uint64(1)
-	for {
-		page, err := c.Read(ctx, next, events.Filter("job", job), pageMessages)
-		if err != nil {
-			return nil, fmt.Errorf("read the history of job %s: %w", job, err)
-		}
-		if len(page) == 0 {
-			return out, nil
-		}
-		out = append(out, page...)
-		next = page[len(page)-1].Seq + 1
-	}
 }
 
 // page repeats a direct get until it was answered. What an interrupted answer
@@ -131,12 +119,12 @@ func (c *Conn) get(ctx context.Context, stream string, req getRequest) ([]events
 		if err != nil {
 			return page, err
 		}
-		st, end, err := readAnswer(subject, m, req.Batch > 0)
+		st, end, err := readAnswer(subject, m, req.many())
 		if err != nil || end {
 			return page, err
 		}
 		page = append(page, st)
-		if req.Batch == 0 {
+		if !req.many() {
 			return page, nil
 		}
 	}
