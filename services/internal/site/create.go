@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/banksman/banksman/events"
@@ -27,8 +28,11 @@ type Contents struct {
 	Options    []keys.SealOption
 }
 
-// ErrExists is a folder that holds a site, or anything else.
-var ErrExists = errors.New("the folder is not empty")
+// ErrExists is a folder that holds a site or anything else, or no folder.
+var ErrExists = errors.New("the folder is taken")
+
+// maxPolicy is the largest policy in bytes that a message of the stream holds.
+const maxPolicy = 512 << 10
 
 // Exists says whether a folder holds a site.
 func Exists(l Layout) bool {
@@ -42,7 +46,8 @@ func (p *Plan) Create(l Layout, c Contents) error {
 		return err
 	}
 	parent := filepath.Dir(l.Dir)
-	if err := keys.MakePrivateDir(parent); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := keys.MakePrivateDir(parent); err != nil {
+		// A parent that others may read will do; keys refuses one that they may write.
 		if info, statErr := os.Stat(parent); statErr != nil || !info.IsDir() {
 			return fmt.Errorf("make a site in %s: %w", l.Dir, err)
 		}
@@ -55,25 +60,56 @@ func (p *Plan) Create(l Layout, c Contents) error {
 	if err := p.fill(Layout{Dir: draft}, l, c); err != nil {
 		return fmt.Errorf("make a site in %s: %w", l.Dir, err)
 	}
-	if err := os.Rename(draft, l.Dir); err != nil {
+	if err := moveInto(draft, l.Dir); err != nil {
 		return fmt.Errorf("make a site in %s: %w", l.Dir, err)
 	}
 	return nil
 }
 
-// Free refuses a folder that holds anything.
+// moveInto renames the draft, which replaces nothing but an empty folder, and
+// makes that survive a power cut.
+func moveInto(draft, dir string) error {
+	// Unlike os.Rename, the system call takes the place of an empty folder.
+	if err := syscall.Rename(draft, dir); err != nil {
+		return &os.LinkError{Op: "rename", Old: draft, New: dir, Err: err}
+	}
+	parent, err := os.Open(filepath.Dir(dir))
+	if err != nil {
+		return err
+	}
+	defer parent.Close()
+	if err := parent.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) { // EINVAL: the file system has no such notion
+		return err
+	}
+	return nil
+}
+
+// Free refuses a folder that holds anything, and what is no folder.
 func Free(l Layout) error {
-	list, err := os.ReadDir(l.Dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err == nil && len(list) > 0 {
-		err = ErrExists
-	}
+	err := free(l.Dir)
 	if err != nil {
 		return fmt.Errorf("make a site in %s: %w", l.Dir, err)
 	}
 	return nil
+}
+
+func free(dir string) error {
+	info, err := os.Lstat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case info.Mode()&fs.ModeSymlink != 0:
+		return fmt.Errorf("%w: it is a symbolic link; name the folder itself", ErrExists)
+	case !info.IsDir():
+		return fmt.Errorf("%w: it is a file", ErrExists)
+	}
+	list, err := os.ReadDir(dir)
+	if err == nil && len(list) > 0 {
+		err = fmt.Errorf("%w: it holds %s and perhaps more; name another one with --dir", ErrExists, list[0].Name())
+	}
+	return err
 }
 
 // fill writes everything into the draft; final is where it will lie.
@@ -82,6 +118,9 @@ func (p *Plan) fill(draft, final Layout, c Contents) error {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return err
 		}
+	}
+	if len(c.Policy) > maxPolicy {
+		return fmt.Errorf("the policy has %d bytes, at most %d fit into an event", len(c.Policy), maxPolicy)
 	}
 	messages, err := p.genesis(c.Policy, c.Now)
 	if err != nil {
@@ -171,7 +210,7 @@ func writeGenesis(path string, messages []events.Message) error {
 // ReadGenesis returns the site's first two events, to be appended to an empty
 // stream.
 func ReadGenesis(l Layout) ([]events.Message, error) {
-	text, err := keys.ReadSecret(l.Genesis())
+	text, err := os.ReadFile(l.Genesis()) // no secret, and larger than one; the signatures guard it
 	if err != nil {
 		return nil, fmt.Errorf("read the site's first events: %w", err)
 	}
