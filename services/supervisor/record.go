@@ -47,8 +47,9 @@ func openJournal(dir string) (journal, error) {
 func (j journal) path(round string) string { return filepath.Join(j.dir, round+recordSuffix) }
 func (j journal) log(round string) string  { return filepath.Join(j.dir, round+logSuffix) }
 
-// put writes the record in one step; it survives a power cut.
-func (j journal) put(r record) error {
+// put writes the record in one step. With sync it survives a power cut;
+// without, the death of this process.
+func (j journal) put(r record, sync bool) error {
 	text, err := json.Marshal(r, json.Deterministic(true))
 	if err != nil {
 		return fmt.Errorf("encode round %s: %w", r.Round, err)
@@ -59,7 +60,7 @@ func (j journal) put(r record) error {
 		return fmt.Errorf("record round %s: %w", r.Round, err)
 	}
 	_, err = f.Write(text)
-	if err == nil {
+	if err == nil && sync {
 		err = f.Sync()
 	}
 	if closed := f.Close(); err == nil {

@@ -35,7 +35,7 @@ func (t *tender) round(ctx context.Context, p loop.Project) error {
 	}
 	start := t.start(p, newest+1, agent)
 	rec := record{Project: t.name, Round: events.RoundID(t.name, start.Number), Marker: rand.Text()}
-	if err := t.journal.put(rec); err != nil {
+	if err := t.journal.put(rec, true); err != nil {
 		return err
 	}
 	seq, err := t.s.env.Append.Append(ctx, events.For("round.started", t.name, rec.Round, t.s.me.actor), 0, start)
@@ -83,11 +83,9 @@ func (t *tender) start(p loop.Project, number int, agent call) *events.RoundStar
 // when the supervisor stops.
 func (t *tender) confirm(ctx context.Context, round string, seq uint64) (loop.Project, error) {
 	for {
-		p, err := t.s.read.Project(ctx, t.name)
-		if err == nil && (p.Round.ID != round || p.Round.StartedSeq != seq) {
-			if newest, e := t.s.read.Newest(ctx, t.name); e == nil && events.RoundID(t.name, newest) != round {
-				err = fmt.Errorf("read the start of round %s: a replica lags behind", round)
-			}
+		p, through, err := t.keeper.Project(ctx)
+		if err == nil && through < seq {
+			err = fmt.Errorf("read the start of round %s: a replica of the stream lags behind", round)
 		}
 		if err == nil || ctx.Err() != nil {
 			return p, err
@@ -202,7 +200,7 @@ func (t *tender) watch(ctx, alive context.Context, round string, p *proc.Process
 func (t *tender) look(ctx context.Context, round string, p *proc.Process) {
 	ctx, cancel := context.WithTimeout(ctx, againAfter)
 	defer cancel()
-	state, err := t.s.read.Project(ctx, t.name)
+	state, _, err := t.keeper.Project(ctx)
 	if err != nil {
 		return
 	}

@@ -62,14 +62,14 @@ func lasting(ctx context.Context, d time.Duration) (context.Context, context.Can
 }
 
 func (t *tender) keepRecord(rec record) {
-	if err := t.journal.put(rec); err != nil {
+	if err := t.journal.put(rec, !t.s.env.Bus.Connected()); err != nil {
 		t.log.Error("the end of a round is in memory only until the bus has it", "round", rec.Round, "error", err)
 	}
 }
 
 // store says of a round what the log does not know yet.
 func (t *tender) store(ctx context.Context, rec record) error {
-	r, err := t.s.read.Round(ctx, rec.Round)
+	r, err := t.known(ctx, rec.Round)
 	if errors.Is(err, loops.ErrUnknown) {
 		return nil // its start was never stored, so it never began
 	}
@@ -92,11 +92,20 @@ func (t *tender) store(ctx context.Context, rec record) error {
 	return nil
 }
 
+// known is what the log holds of a round.
+func (t *tender) known(ctx context.Context, round string) (loop.Round, error) {
+	p, _, err := t.keeper.Project(ctx)
+	if err != nil || p.Round.ID == round {
+		return p.Round, err
+	}
+	return t.s.read.Round(ctx, round)
+}
+
 // settleLeft says what became of rounds of an earlier life.
 func (t *tender) settleLeft(ctx context.Context) error {
 	for len(t.left) > 0 {
 		rec := t.left[0]
-		r, err := t.s.read.Round(ctx, rec.Round)
+		r, err := t.known(ctx, rec.Round)
 		switch {
 		case errors.Is(err, loops.ErrUnknown):
 			t.forget(rec) // nothing was executed before its start was stored
@@ -139,8 +148,9 @@ func (t *tender) seeToLeftovers(ctx context.Context, rec *record) {
 			Ref: saved.Ref, Commit: saved.Commit, Base: saved.Base, Files: saved.Files, Bytes: saved.Bytes, Nested: saved.Nested, Missed: saved.Missed,
 		}
 	}
-	rec.Looked = true
-	t.keepRecord(*rec)
+	if rec.Looked = true; rec.Salvaged != nil || rec.Failed != nil { // to look again where there was nothing costs nothing
+		t.keepRecord(*rec)
+	}
 }
 
 // git runs git where the agent itself ran: the repository's configuration is

@@ -225,7 +225,7 @@ func TestASupervisorThatDiedLeavesAnInterruptedRound(t *testing.T) {
 	p := y.project("demo")
 	agent, err := prepare(tend.cfg, os.Getenv("PATH"))
 	must(t, err)
-	must(t, tend.journal.put(record{Project: "demo", Round: "demo-1", Marker: "gone"}))
+	must(t, tend.journal.put(record{Project: "demo", Round: "demo-1", Marker: "gone"}, true))
 	_, err = dead.shift.env.Append.Append(ctx, events.For("round.started", "demo", "demo-1", "supervisor"), 0, tend.start(p, 1, agent))
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(dir, "half.txt"), []byte("half\n"), 0o644))

@@ -11,6 +11,7 @@ import (
 	"github.com/banksman/banksman/events"
 	"github.com/banksman/banksman/events/lifecycle/loop"
 	"github.com/banksman/banksman/services/internal/bus"
+	"github.com/banksman/banksman/services/internal/loops"
 	"github.com/banksman/banksman/services/internal/proc"
 )
 
@@ -30,6 +31,7 @@ type tender struct {
 	cfg     Project
 	log     *slog.Logger
 	journal journal
+	keeper  *loops.Keeper
 	wake    chan struct{} // one token: look at the log
 	folder  *os.File      // locked work folder, nil while it is not
 	left    []record      // rounds of an earlier life
@@ -41,7 +43,10 @@ type tender struct {
 }
 
 func newTender(s *shift, name string, cfg Project) *tender {
-	return &tender{s: s, name: name, cfg: cfg, log: s.log.With("project", name), wake: make(chan struct{}, 1)}
+	return &tender{
+		s: s, name: name, cfg: cfg, log: s.log.With("project", name), wake: make(chan struct{}, 1),
+		keeper: &loops.Keeper{Reader: s.read, Name: name},
+	}
 }
 
 // open reads what an earlier life has left and ends what still runs of it,
@@ -128,7 +133,7 @@ func (t *tender) advance(ctx context.Context) (pause time.Duration, err error) {
 			return 0, err
 		}
 	}
-	p, err := t.s.read.Project(ctx, t.name)
+	p, _, err := t.keeper.Project(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -192,7 +197,7 @@ func (t *tender) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleFor)
 	defer cancel()
 	for {
-		p, err := t.s.read.Project(ctx, t.name)
+		p, _, err := t.keeper.Project(ctx)
 		if err == nil && p.Loop.Holder.Is(t.s.me.actor, t.s.me.session) {
 			err = t.say(ctx, "loop.released", p.Loop.LastSeq, &events.LoopReleased{Claim: p.Loop.Holder.Seq, Reason: reasonStopped})
 		}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -147,7 +148,7 @@ func (y *yard) say(actor, project string, s loops.Saying, err error) {
 
 func (y *yard) project(name string) loop.Project {
 	y.t.Helper()
-	p, err := y.read.Project(y.t.Context(), name)
+	p, err := y.read.Project(context.Background(), name)
 	must(y.t, err)
 	return p
 }
@@ -287,11 +288,26 @@ func (h *hand) leave() {
 	h.stop = nil
 	select {
 	case err := <-h.done:
-		if err != nil {
+		if err != nil && !errors.Is(err, bus.ErrClosed) { // a test has closed it
 			h.y.t.Errorf("the supervisor ended with %v", err)
 		}
+		h.agrees()
 	case <-time.After(patience):
 		h.y.t.Fatal("the supervisor did not stop")
+	}
+}
+
+// agrees compares what the supervisor knows with what anybody reads anew.
+func (h *hand) agrees() {
+	h.y.t.Helper()
+	if !h.conn.Connected() {
+		return
+	}
+	for _, t := range h.shift.tends {
+		p, through, err := t.keeper.Project(context.Background())
+		if anew := h.y.project(t.name); err != nil || through == 0 || !reflect.DeepEqual(p, anew) {
+			h.y.t.Errorf("the supervisor knows %+v, the log says %+v, %v", p, anew, err)
+		}
 	}
 }
 

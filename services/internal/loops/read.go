@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/banksman/banksman/events"
@@ -48,14 +49,21 @@ func (r Reader) all(ctx context.Context, filter string) ([]events.Stored, error)
 	}
 }
 
-// subject is where events of a family about an id in a project's scope lie.
-func subject(family, project, id string) string {
-	return events.PrefixStored + "." + family + "." + project + "." + id + ".>"
+// about is the filter of everything that is stored about an id of a project,
+// in any family.
+func about(project, id string) string {
+	return events.PrefixStored + ".*." + project + "." + id + ".>"
 }
 
 // Project folds a project. One that the stream does not know is the zero
 // project with its name.
 func (r Reader) Project(ctx context.Context, name string) (loop.Project, error) {
+	return r.project(ctx, name, math.MaxUint64)
+}
+
+// project folds a project as of a sequence, so that what is stored while it
+// is read is left out wherever it belongs.
+func (r Reader) project(ctx context.Context, name string, through uint64) (loop.Project, error) {
 	if err := events.CheckName("project", name); err != nil {
 		return loop.Project{}, err
 	}
@@ -63,13 +71,9 @@ func (r Reader) Project(ctx context.Context, name string) (loop.Project, error) 
 	if err != nil {
 		return loop.Project{}, err
 	}
-	var list []events.Stored
-	for _, family := range []string{"loop", "stop"} {
-		part, err := r.all(ctx, subject(family, name, name))
-		if err != nil {
-			return loop.Project{}, fmt.Errorf("read project %s: %w", name, err)
-		}
-		list = append(list, part...)
+	own, err := r.all(ctx, about(name, name))
+	if err != nil {
+		return loop.Project{}, fmt.Errorf("read project %s: %w", name, err)
 	}
 	if err := r.Standing.Refresh(ctx); err != nil {
 		return loop.Project{}, err
@@ -78,27 +82,15 @@ func (r Reader) Project(ctx context.Context, name string) (loop.Project, error) 
 	// it is the newest one.
 	for ; newest > 0; newest-- {
 		id := events.RoundID(name, newest)
-		about, err := r.round(ctx, name, id)
+		round, err := r.all(ctx, about(name, id))
 		if err != nil {
-			return loop.Project{}, err
+			return loop.Project{}, fmt.Errorf("read round %s: %w", id, err)
 		}
-		if p := r.fold(name, append(about, list...)); p.Round.ID == id || newest == 1 {
+		if p := r.fold(name, append(round, own...), through); p.Round.ID == id || newest == 1 {
 			return p, nil
 		}
 	}
-	return r.fold(name, list), nil
-}
-
-func (r Reader) round(ctx context.Context, project, id string) ([]events.Stored, error) {
-	var list []events.Stored
-	for _, family := range []string{"round", "work"} {
-		part, err := r.all(ctx, subject(family, project, id))
-		if err != nil {
-			return nil, fmt.Errorf("read round %s: %w", id, err)
-		}
-		list = append(list, part...)
-	}
-	return list, nil
+	return r.fold(name, own, through), nil
 }
 
 // Newest is the largest number of a round that was ever begun, believed or
@@ -116,12 +108,15 @@ func (r Reader) Newest(ctx context.Context, project string) (int, error) {
 	return number, nil
 }
 
-// fold opens and folds stored events in the order of the stream.
-func (r Reader) fold(name string, list []events.Stored) loop.Project {
+// fold opens and folds stored events in the order of the stream, up to a
+// sequence.
+func (r Reader) fold(name string, list []events.Stored, through uint64) loop.Project {
 	p := loop.Project{Name: name}
 	slices.SortFunc(list, func(a, b events.Stored) int { return cmp.Compare(a.Seq, b.Seq) })
 	for _, st := range list {
-		p, _ = Apply(p, r.Standing.Book(), st)
+		if st.Seq <= through {
+			p, _ = Apply(p, r.Standing.Book(), st)
+		}
 	}
 	return p
 }
@@ -129,6 +124,10 @@ func (r Reader) fold(name string, list []events.Stored) loop.Project {
 // Apply opens a stored event about a project and folds it; err says why it
 // changed nothing.
 func Apply(p loop.Project, book *trust.Book, st events.Stored) (loop.Project, error) {
+	s, err := events.ParseSubject(st.Subject)
+	if err != nil || loop.Machine(s.Kind()) == "" {
+		return p, err // a pool may have the project's name
+	}
 	e, err := book.Open(st)
 	var unknown *events.UnknownKind
 	if errors.As(err, &unknown) {
@@ -137,10 +136,7 @@ func Apply(p loop.Project, book *trust.Book, st events.Stored) (loop.Project, er
 	if err == nil {
 		return loop.Apply(p, e)
 	}
-	if s, bad := events.ParseSubject(st.Subject); bad == nil {
-		p = p.Skip(s, st.Seq)
-	}
-	return p, err
+	return p.Skip(s, st.Seq), err
 }
 
 // Round folds one round by its id.
@@ -149,9 +145,9 @@ func (r Reader) Round(ctx context.Context, id string) (loop.Round, error) {
 	if !ok {
 		return loop.Round{}, fmt.Errorf("round %q: want <project>-<number>: %w", id, ErrUnknown)
 	}
-	list, err := r.round(ctx, project, id)
+	list, err := r.all(ctx, about(project, id))
 	if err != nil {
-		return loop.Round{}, err
+		return loop.Round{}, fmt.Errorf("read round %s: %w", id, err)
 	}
 	if err := r.Standing.Refresh(ctx); err != nil {
 		return loop.Round{}, err
