@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"reflect"
@@ -34,7 +35,7 @@ func flat(sections []Section) []Section {
 type Validator interface{ Validate() error }
 
 // Names lists every table that a file may have.
-var Names = []string{"site", "bus", "proposer", "gate", "worker", "supervisor", "projects", "auditor", "person"}
+var Names = []string{"site", "bus", "proposer", "gate", "worker", "supervisor", "projects", "monitor", "auditor", "person"}
 
 // Error is everything that is wrong with a file.
 type Error struct {
@@ -50,9 +51,22 @@ func (e *Error) Error() string {
 func Load(path string, sections ...Section) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return fmt.Errorf("read the configuration: %w; 'banksman init' makes one", err)
+		next := "let this user read it"
+		if errors.Is(err, fs.ErrNotExist) {
+			next = "'banksman init' makes one"
+		}
+		return &Error{Path: path, Faults: []string{fmt.Sprintf("it cannot be read: %v; %s", bare(err), next)}}
 	}
 	return Decode(path, text, sections...)
+}
+
+// bare drops the path, which Error names.
+func bare(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
 }
 
 // Decode reads the text of a file into the sections.
@@ -76,8 +90,9 @@ func Decode(path string, text []byte, sections ...Section) error {
 			faults = append(faults, unknownKey(key, keysOf(sections[slices.Index(read, key[0])].Into), text))
 		}
 	}
+	decoded := len(faults) == 0
 	for _, s := range sections {
-		if v, ok := s.Into.(Validator); ok && len(faults) == 0 {
+		if v, ok := s.Into.(Validator); ok && decoded {
 			if err := v.Validate(); err != nil {
 				faults = append(faults, fmt.Sprintf("table [%s]: %v", s.Name, err))
 			}
@@ -122,9 +137,14 @@ func parseFault(err error) string {
 func unknownTables(tables map[string]toml.Primitive, text []byte) []string {
 	var faults []string
 	for name := range tables {
-		if !slices.Contains(Names, name) {
-			faults = append(faults, fmt.Sprintf("line %d: no table [%s]%s", lineOf(text, "["+name), name, hint(name, Names)))
+		if slices.Contains(Names, name) {
+			continue
 		}
+		if line := keyLine(text, "", name); line > 0 {
+			faults = append(faults, fmt.Sprintf("line %d: key %q stands outside of any table; known tables are %s", line, name, strings.Join(Names, ", ")))
+			continue
+		}
+		faults = append(faults, fmt.Sprintf("%sno table [%s]%s", at(tableLine(text, name)), name, hint(name, Names)))
 	}
 	slices.Sort(faults)
 	return faults
@@ -132,29 +152,15 @@ func unknownTables(tables map[string]toml.Primitive, text []byte) []string {
 
 func unknownKey(key toml.Key, known []string, text []byte) string {
 	table, name := key[:len(key)-1].String(), key[len(key)-1]
-	return fmt.Sprintf("line %d: table [%s] has no key %q%s", lineIn(text, "["+table+"]", name), table, name, hint(name, known))
-}
-
-// lineIn finds the first line behind a header that begins with a word.
-func lineIn(text []byte, header, word string) int {
-	above := lineOf(text, header) - 1
-	lines := strings.SplitAfterN(string(text), "\n", above+1)
-	return above + lineOf([]byte(lines[len(lines)-1]), word)
-}
-
-// lineOf finds the first line that begins with a word; the decoder does not
-// tell where an undecoded key stands.
-func lineOf(text []byte, word string) int {
-	for i, line := range strings.Split(string(text), "\n") {
-		if strings.HasPrefix(strings.TrimSpace(line), word) {
-			return i + 1
-		}
+	line := keyLine(text, table, name)
+	if line == 0 {
+		line = max(tableLine(text, table), keyLine(text, key[0], key[1])) // one of them is 0
 	}
-	return 1
+	return fmt.Sprintf("%stable [%s] has no key %q%s", at(line), table, name, hint(name, known))
 }
 
 func hint(name string, known []string) string {
-	best, distance := "", 4
+	best, distance := "", min(4, len(name))
 	for _, k := range known {
 		if d := editDistance(name, k); d < distance {
 			best, distance = k, d
@@ -261,7 +267,7 @@ func literal(v reflect.Value) string {
 func inline(v reflect.Value) string {
 	var parts []string
 	for _, k := range v.MapKeys() {
-		parts = append(parts, fmt.Sprintf("%q = %s", k, literal(v.MapIndex(k))))
+		parts = append(parts, literal(k)+" = "+literal(v.MapIndex(k)))
 	}
 	slices.Sort(parts)
 	return "{" + strings.Join(parts, ", ") + "}"

@@ -4,7 +4,8 @@
 // # What it guarantees
 //
 //   - Nothing is ignored: an unknown table or key is refused with its line and the
-//     nearest known name, and every fault of the file is reported at once.
+//     nearest known name. All unknown names and wrong types are reported at once,
+//     and when there are none, one useless value of every table.
 //   - The struct is the manual. Meaning, unit and range stand in a field's doc
 //     tag; [Render] writes them as comments above each key, with the default, so
 //     the file that init writes and the reference in the README cannot drift.

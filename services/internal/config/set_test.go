@@ -45,10 +45,10 @@ func TestSetHoldsEachTableWithItsDefaults(t *testing.T) {
 func TestSetNamesWhatIsWrongWithATable(t *testing.T) {
 	for text, want := range map[string]string{
 		"[supervisor]\ndir = \"/a\"\n[projects.one]\ndir = \"/b\"\ndri = 3\n": `line 5: table [projects.one] has no key "dri"; did you mean "dir"?`,
-		"[projects.one]\nlimit_s = 3\n":                                        "one: dir is required",
-		"[projects]\none = 3\n":                                                "projects.one",
-		"[project.one]\ndir = \"/b\"\n":                                        `did you mean "projects"?`,
-		"[projects.one]\ndir = 3\n":                                            "projects.one",
+		"[projects.one]\nlimit_s = 3\n":                                       "one: dir is required",
+		"[projects]\none = 3\n":                                               "projects.one",
+		"[project.one]\ndir = \"/b\"\n":                                       `did you mean "projects"?`,
+		"[projects.one]\ndir = 3\n":                                           "projects.one",
 	} {
 		s, _ := sections()
 		err := config.Decode("f", []byte(text), s)
