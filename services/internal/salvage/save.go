@@ -102,7 +102,10 @@ func save(ctx context.Context, o Order) (Saved, error) {
 	}
 	g := newGit(o.Git, o.Dir, o.Now)
 	t, err := find(ctx, g, o.Dir)
-	if err != nil || t == nil {
+	if err != nil || t == nil || t.clean(ctx) {
+		return Saved{}, err
+	}
+	if err := t.checkedOut(ctx); err != nil {
 		return Saved{}, err
 	}
 	tmp, err := os.MkdirTemp("", "banksman-salvage-")
@@ -135,26 +138,31 @@ type tree struct {
 	top  string
 	dir  string // the repository's own folder for this work tree
 	head string // commit that is checked out, empty for none
+	base string // its tree, or the empty one
 }
 
 // find asks git for the work tree and binds every later call to it. A bare
 // repository has none and nothing to keep.
 func find(ctx context.Context, g *git, dir string) (*tree, error) {
-	inside, err := g.line(ctx, "rev-parse", "--is-inside-work-tree", "--is-bare-repository")
+	t := &tree{g: g}
+	said, err := g.line(ctx, "rev-parse", "--is-inside-work-tree", "--is-bare-repository", "--show-toplevel", "--absolute-git-dir")
+	lines := strings.Split(said, "\n")
 	switch {
+	case len(lines) > 1 && lines[0] == "false" && lines[1] == "true":
+		return nil, nil
+	case len(lines) > 1 && lines[0] == "false":
+		return nil, &Failure{CodeForeign, dir, errors.New("the repository says that its files lie elsewhere")}
 	case err != nil:
 		return nil, err
-	case inside == "false\ntrue":
-		return nil, nil
-	case inside != "true\nfalse":
-		return nil, &Failure{CodeForeign, dir, errors.New("the repository says that its files lie elsewhere")}
-	}
-	t := &tree{g: g}
-	if t.top, err = g.line(ctx, "rev-parse", "--show-toplevel"); err != nil {
-		return nil, err
-	}
-	if t.dir, err = g.line(ctx, "rev-parse", "--absolute-git-dir"); err != nil {
-		return nil, err
+	case len(lines) == 4:
+		t.top, t.dir = lines[2], lines[3]
+	default: // a path holds a line break
+		if t.top, err = g.line(ctx, "rev-parse", "--show-toplevel"); err != nil {
+			return nil, err
+		}
+		if t.dir, err = g.line(ctx, "rev-parse", "--absolute-git-dir"); err != nil {
+			return nil, err
+		}
 	}
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil || real != t.top && !strings.HasPrefix(real, strings.TrimSuffix(t.top, "/")+"/") {
@@ -162,13 +170,29 @@ func find(ctx context.Context, g *git, dir string) (*tree, error) {
 	}
 	g.dir = t.top
 	g.with("GIT_DIR="+t.dir, "GIT_WORK_TREE="+t.top)
-	if t.head, err = g.line(ctx, "rev-parse", "--verify", "--quiet", "HEAD^{commit}"); err != nil {
-		if _, ok := refused(err); !ok {
-			return nil, err
-		}
-		t.head = ""
-	}
 	return t, nil
+}
+
+// clean says whether nothing differs from what is checked out. It is one call
+// where keeping is many; a repository that it cannot judge is not clean.
+func (t *tree) clean(ctx context.Context) bool {
+	var out head
+	err := t.g.stream(ctx, nil, &out, "status", "--porcelain", "--untracked-files=normal", "--ignore-submodules=none")
+	return err == nil && out.b.Len() == 0
+}
+
+// checkedOut reads the commit that is checked out, and its tree.
+func (t *tree) checkedOut(ctx context.Context) error {
+	said, err := t.g.line(ctx, "rev-parse", "--revs-only", "HEAD^{commit}", "HEAD^{tree}")
+	if err != nil {
+		return err
+	}
+	commit, base, ok := strings.Cut(said, "\n")
+	if t.head, t.base = commit, base; !ok {
+		t.head = ""
+		t.base, err = t.emptyTree(ctx)
+	}
+	return err
 }
 
 // copyIndex starts from the user's index, so that sparse checkouts stay
@@ -208,9 +232,8 @@ func (t *tree) keep(ctx context.Context, o Order, index string) (Saved, error) {
 	if err != nil {
 		return Saved{}, err
 	}
-	base, err := t.baseTree(ctx)
-	if err != nil || now == base {
-		return Saved{}, err
+	if now == t.base {
+		return Saved{}, nil
 	}
 	s := Saved{Ref: Ref(o.Project, o.Round), Base: t.head, Missed: missed}
 	if done, err := t.before(ctx, o, now, &s); err != nil || done {
@@ -223,7 +246,7 @@ func (t *tree) keep(ctx context.Context, o Order, index string) (Saved, error) {
 	if s.Commit, err = t.g.line(ctx, args...); err != nil {
 		return Saved{}, err
 	}
-	if err := t.count(ctx, base, now, &s); err != nil {
+	if err := t.count(ctx, t.base, now, &s); err != nil {
 		return Saved{}, err
 	}
 	return s, t.g.stream(ctx, nil, io.Discard, "update-ref", "--create-reflog", "-m", "banksman salvage", s.Ref, s.Commit, "")

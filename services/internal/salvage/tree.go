@@ -50,14 +50,6 @@ func (t *tree) add(ctx context.Context) (id string, missed int, err error) {
 	return id, missed, err
 }
 
-// baseTree is the tree that is checked out, the empty one for no commit.
-func (t *tree) baseTree(ctx context.Context) (string, error) {
-	if t.head == "" {
-		return t.emptyTree(ctx)
-	}
-	return t.g.line(ctx, "rev-parse", "--verify", t.head+"^{tree}")
-}
-
 // emptyTree is the id of the tree without entries in the repository's own
 // hash.
 func (t *tree) emptyTree(ctx context.Context) (string, error) {
