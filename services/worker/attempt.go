@@ -226,6 +226,10 @@ func (s *shift) perform(a *attempt) {
 	if result.finished.Stdout, result.finished.Stderr, fault = rec.close(); fault != nil {
 		s.log.Error("output of a job was cut because it could not be spooled", "job", a.job.ID, "error", fault)
 	}
+	// The result names all that was kept, and may outlive this process.
+	if err := rec.persist(); err != nil {
+		s.log.Error("output of a job is in memory only until the bus has it", "job", a.job.ID, "error", err)
+	}
 	a.rec.Finished, a.rec.Cancelled = result.payload(a.started, s.me.actor)
 	if err := s.journal.put(a.rec, !s.env.Bus.Connected()); err != nil {
 		s.log.Error("the result of a job is in memory only until the bus has it", "job", a.job.ID, "error", err)

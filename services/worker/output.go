@@ -202,6 +202,13 @@ func (r *recorder) publish(ctx context.Context, log *slog.Logger, put func(conte
 	}
 }
 
+// persist puts what is not published yet on disk and lets publish go on.
+func (r *recorder) persist() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.queue.persist()
+}
+
 // rest puts what could not be published on disk.
 func (r *recorder) rest() error {
 	r.mu.Lock()

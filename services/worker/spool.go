@@ -156,6 +156,23 @@ func (s *spool) keep() error {
 	return nil
 }
 
+// persist writes everything that is left to the file, so that it survives this
+// process, and goes on from there. The chunk that front has returned last stays
+// the oldest one.
+func (s *spool) persist() error {
+	if len(s.memory) == 0 {
+		return nil
+	}
+	if err := s.keep(); err != nil {
+		return err
+	}
+	kept, err := reopenSpool(s.path)
+	if err == nil {
+		*s = *kept
+	}
+	return err
+}
+
 func (s *spool) close() {
 	if s.file != nil {
 		s.file.Close()
