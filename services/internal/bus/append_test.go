@@ -3,6 +3,7 @@ package bus_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/banksman/banksman/events"
 	"github.com/banksman/banksman/services/internal/bus"
+	"github.com/banksman/banksman/services/internal/logserver"
 )
 
 func TestAppendThenConflict(t *testing.T) {
@@ -87,4 +89,29 @@ func TestDeniedAtOnce(t *testing.T) {
 	if err != nil {
 		t.Fatalf("append after a denial = %d, %v", seq, err)
 	}
+}
+
+func TestFullStreamSaysSo(t *testing.T) {
+	s := newSite(t, func(o *logserver.Options) { o.MaxBytes = 64 << 10 })
+	a := s.connect("proposer").Appender(newSigner("proposer"))
+	var stored int
+	for i := range 1000 {
+		subject := events.For("job.proposed", "default", fmt.Sprintf("job-%d", i), "proposer")
+		_, err := a.Append(t.Context(), subject, 0, proposal(strings.Repeat("x", 4000)))
+		if errors.Is(err, bus.ErrFull) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		stored++
+	}
+	if stored == 0 || stored > 16 {
+		t.Fatalf("%d events of 4 kB fit into 64 kB", stored)
+	}
+	// A refusal uses no number, and the old events are all there.
+	if _, err := a.Append(t.Context(), events.For("job.proposed", "default", "late", "proposer"), 0, proposal(strings.Repeat("x", 4000))); !errors.Is(err, bus.ErrFull) {
+		t.Fatal(err)
+	}
+	checkNumbers(t, s, a.Session(), stored)
 }

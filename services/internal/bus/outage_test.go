@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -205,21 +206,19 @@ func TestRawAppendIsIdempotent(t *testing.T) {
 // restart ends the server and starts it on the same port and store.
 func (s *site) restart() {
 	s.t.Helper()
+	_, port, err := net.SplitHostPort(strings.TrimPrefix(s.srv.ClientURL(), "nats://"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if s.opts.Port, err = strconv.Atoi(port); err != nil {
+		s.t.Fatal(err)
+	}
 	s.srv.Shutdown()
 	s.start()
 }
 
-func fixedPort(t *testing.T) func(*logserver.Options) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return func(o *logserver.Options) { o.Port = l.Addr().(*net.TCPAddr).Port }
-}
-
 func TestEverythingComesBackAfterARestart(t *testing.T) {
-	s := newSite(t, fixedPort(t))
+	s := newSite(t, tcp)
 	const jobs = 20
 	auditor, gate := s.connect("auditor"), s.connect("gate")
 	a := s.connect("proposer").Appender(newSigner("proposer"))

@@ -26,22 +26,22 @@ func (b buffered) InProcessConn() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &pipe{Conn: conn, ended: make(chan struct{})}
+	p := &pipe{Conn: conn}
 	p.change.L = &p.mu
-	go p.drain()
 	return p, nil
 }
 
-// pipe is the client's end. Its goroutine ends with Close.
+// pipe is the client's end. A goroutine runs while something is queued, so that
+// an end that the client forgets to close holds none.
 type pipe struct {
 	net.Conn
-	ended chan struct{}
 
-	mu     sync.Mutex
-	change sync.Cond
-	queue  []byte
-	closed bool
-	err    error
+	mu       sync.Mutex
+	change   sync.Cond
+	queue    []byte
+	draining bool
+	closed   bool
+	err      error
 }
 
 // Write queues b, and waits only while the queue is long.
@@ -58,45 +58,39 @@ func (p *pipe) Write(b []byte) (int, error) {
 		return 0, net.ErrClosed
 	}
 	p.queue = append(p.queue, b...)
-	p.change.Broadcast()
+	if !p.draining {
+		p.draining = true
+		go p.drain()
+	}
 	return len(b), nil
 }
 
-// Close writes what is queued, for a moment at most, and ends the goroutine.
+// Close writes what is queued, for a moment at most.
 func (p *pipe) Close() error {
+	_ = p.Conn.SetDeadline(time.Now().Add(pipeClose))
 	p.mu.Lock()
 	p.closed = true
 	p.change.Broadcast()
+	for p.draining {
+		p.change.Wait()
+	}
 	p.mu.Unlock()
-	_ = p.Conn.SetDeadline(time.Now().Add(pipeClose))
-	<-p.ended
 	return p.Conn.Close()
 }
 
-// drain hands the queue to the server.
+// drain hands the queue to the server until it is empty.
 func (p *pipe) drain() {
-	defer close(p.ended)
-	var spare []byte
-	for {
-		p.mu.Lock()
-		for len(p.queue) == 0 && !p.closed {
-			p.change.Wait()
-		}
-		if len(p.queue) == 0 {
-			p.mu.Unlock()
-			return
-		}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for len(p.queue) > 0 && p.err == nil {
 		batch := p.queue
-		p.queue = spare[:0]
+		p.queue = nil
 		p.change.Broadcast()
 		p.mu.Unlock()
-		if _, err := p.Conn.Write(batch); err != nil {
-			p.mu.Lock()
-			p.err = err
-			p.change.Broadcast()
-			p.mu.Unlock()
-			return
-		}
-		spare = batch
+		_, err := p.Conn.Write(batch)
+		p.mu.Lock()
+		p.err = err
 	}
+	p.draining = false
+	p.change.Broadcast()
 }

@@ -31,6 +31,12 @@
 //
 // # What can go wrong
 //
+// Actors of one account are not walled off from each other: an answer may be
+// sent to any subject of the own account, so a worker can make another worker
+// hear a heartbeat or a live copy that is none. Neither is proof of anything:
+// heartbeats only delay a lapse, and events are read from the stream. Give
+// workers that distrust each other sites of their own.
+//
 // An actor whose roles belong to different accounts cannot be expressed: a
 // log-in key has one account. [Config] refuses such a trust file, as it
 // refuses names that are no subject tokens and keys that are no NATS user keys.

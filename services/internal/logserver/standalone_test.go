@@ -1,8 +1,8 @@
 package logserver_test
 
 import (
+	"encoding/json/v2"
 	"errors"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -42,29 +42,53 @@ func newStandAlone(t *testing.T, s *site) *standAlone {
 	if err := os.Mkdir(filepath.Join(dir, "actors"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	sa := &standAlone{t: t, dir: dir, addr: l.Addr().String()}
-	_ = l.Close()
+	sa := &standAlone{t: t, dir: dir}
 	sa.actors(s)
 	ca, cert, key := secure(t)
 	sa.ca = ca
-	sa.cmd = exec.Command(program, "-c", filepath.Join(dir, "banksman.conf"), "-l", filepath.Join(dir, "log"))
-	sa.cmd.Env = append(os.Environ(), "BANKSMAN_STORE="+filepath.Join(dir, "store"), "BANKSMAN_LISTEN="+sa.addr,
+	sa.cmd = exec.Command(program, "-c", filepath.Join(dir, "banksman.conf"), "-l", filepath.Join(dir, "log"), "--ports_file_dir", dir)
+	sa.cmd.Env = append(os.Environ(), "BANKSMAN_STORE="+filepath.Join(dir, "store"), "BANKSMAN_LISTEN=127.0.0.1:-1",
 		"BANKSMAN_TLS_CERT="+cert, "BANKSMAN_TLS_KEY="+key)
 	if err := sa.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	exited := make(chan struct{})
+	go func() { defer close(exited); _ = sa.cmd.Wait() }()
 	t.Cleanup(func() {
 		_ = sa.cmd.Process.Signal(syscall.SIGTERM)
-		_ = sa.cmd.Wait()
+		<-exited
 		if log, err := os.ReadFile(filepath.Join(dir, "log")); err == nil && t.Failed() {
 			t.Logf("%s", log)
 		}
 	})
+	eventually(t, func() bool {
+		select {
+		case <-exited:
+			t.Fatal("the server ended")
+		default:
+		}
+		sa.addr = sa.listens()
+		return sa.addr != ""
+	})
 	return sa
+}
+
+// listens reads the address that the server has taken from the file in which it
+// says so, or nothing when it has not yet.
+func (sa *standAlone) listens() string {
+	files, _ := filepath.Glob(filepath.Join(sa.dir, "*.ports"))
+	if len(files) == 0 {
+		return ""
+	}
+	var ports struct {
+		Nats []string `json:"nats"`
+	}
+	data, err := os.ReadFile(files[0])
+	if err != nil || json.Unmarshal(data, &ports) != nil || len(ports.Nats) == 0 {
+		return ""
+	}
+	_, addr, _ := strings.Cut(ports.Nats[0], "://")
+	return addr
 }
 
 // actors writes the users of the trust file.
