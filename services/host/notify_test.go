@@ -12,13 +12,13 @@ import (
 	"time"
 )
 
-// manager is a service manager: a datagram socket, as systemd's is.
-type manager struct {
+// listener stands for the service manager: a datagram socket, as systemd's is.
+type listener struct {
 	t    *testing.T
 	conn *net.UnixConn
 }
 
-func listenAsManager(t *testing.T, watchdog time.Duration) *manager {
+func listenForNews(t *testing.T, watchdog time.Duration) *listener {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "notify")
 	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
@@ -32,11 +32,11 @@ func listenAsManager(t *testing.T, watchdog time.Duration) *manager {
 	if watchdog > 0 {
 		t.Setenv("WATCHDOG_USEC", strconv.FormatInt(watchdog.Microseconds(), 10))
 	}
-	return &manager{t: t, conn: conn}
+	return &listener{t: t, conn: conn}
 }
 
 // hear returns the lines of the next message that is no mere sign of life.
-func (m *manager) hear() []string {
+func (m *listener) hear() []string {
 	m.t.Helper()
 	for {
 		if lines := m.next(20 * time.Second); !slices.Equal(lines, []string{"WATCHDOG=1"}) {
@@ -46,7 +46,7 @@ func (m *manager) hear() []string {
 }
 
 // next returns the lines of the next message, none when there is none in time.
-func (m *manager) next(limit time.Duration) []string {
+func (m *listener) next(limit time.Duration) []string {
 	m.t.Helper()
 	buf := make([]byte, 4096)
 	m.conn.SetReadDeadline(time.Now().Add(limit))
@@ -57,15 +57,15 @@ func (m *manager) next(limit time.Duration) []string {
 	return strings.Split(string(buf[:n]), "\n")
 }
 
-func (m *manager) want(lines ...string) {
+func (m *listener) want(lines ...string) {
 	m.t.Helper()
 	if got := m.hear(); !slices.Equal(got, lines) {
 		m.t.Fatalf("the service manager heard %q, want %q", got, lines)
 	}
 }
 
-func TestServiceManagerHearsTheBoard(t *testing.T) {
-	m := listenAsManager(t, 0)
+func TestTheBoardIsHeard(t *testing.T) {
+	m := listenForNews(t, 0)
 	b := newBoard([]string{"worker"}, nil)
 	draining, drain := context.WithCancel(t.Context())
 	stop := keepServiceInformed(draining, b, slog.New(slog.DiscardHandler))
@@ -95,7 +95,7 @@ func TestSignsOfLife(t *testing.T) {
 		{name: busName, ready: true, reads: "a healthy bus is alive"},
 	} {
 		t.Run(c.reads, func(t *testing.T) {
-			m := listenAsManager(t, 30*time.Millisecond)
+			m := listenForNews(t, 30*time.Millisecond)
 			b := newBoard([]string{c.name}, nil)
 			b.set(c.name, c.ready, "")
 			stop := keepServiceInformed(t.Context(), b, slog.New(slog.DiscardHandler))
@@ -113,7 +113,7 @@ func TestSignsOfLife(t *testing.T) {
 }
 
 func TestIllBusGivesNoSignOfLifeUntilItDrains(t *testing.T) {
-	m := listenAsManager(t, 3*time.Millisecond)
+	m := listenForNews(t, 3*time.Millisecond)
 	b := newBoard([]string{busName}, nil)
 	draining, drain := context.WithCancel(t.Context())
 	stop := keepServiceInformed(draining, b, slog.New(slog.DiscardHandler))
@@ -132,7 +132,7 @@ func TestIllBusGivesNoSignOfLifeUntilItDrains(t *testing.T) {
 	}
 }
 
-func TestWithoutServiceManagerNothingRuns(t *testing.T) {
+func TestNothingRunsWithoutAListener(t *testing.T) {
 	t.Setenv("NOTIFY_SOCKET", "")
 	keepServiceInformed(t.Context(), newBoard([]string{"worker"}, nil), slog.New(slog.DiscardHandler))()
 }

@@ -18,7 +18,7 @@ var service = map[string]string{
 	"RUNTIME_DIRECTORY":     "/run/banksman/worker",
 }
 
-func TestServiceFindsItsFilesWhereTheServiceManagerPutThem(t *testing.T) {
+func TestServiceFindsItsFilesWhereSystemdPutThem(t *testing.T) {
 	l, err := At("", environment(service))
 	if err != nil {
 		t.Fatal(err)
