@@ -182,6 +182,16 @@ func loopSentence(e events.Event) string {
 		return p.Reason
 	case *events.StopLifted:
 		return p.Reason
+	case *events.AlertRaised:
+		return p.Severity + ": " + p.Summary
+	case *events.AlertUpdated:
+		return p.Severity + ": " + p.Summary
+	case *events.AlertAcknowledged:
+		return p.Reason
+	case *events.AlertCleared:
+		return p.Reason
+	case *events.HostObserved:
+		return p.Host + " is " + p.Level
 	}
 	return ""
 }

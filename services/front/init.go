@@ -18,6 +18,7 @@ import (
 	"github.com/banksman/banksman/services/internal/keys"
 	"github.com/banksman/banksman/services/internal/policy"
 	"github.com/banksman/banksman/services/internal/site"
+	"github.com/banksman/banksman/services/monitor"
 	"github.com/banksman/banksman/services/person"
 	"github.com/banksman/banksman/services/proposer"
 	"github.com/banksman/banksman/services/supervisor"
@@ -174,5 +175,5 @@ func siteConfig(plan *site.Plan, listen, url string, hosts []string) []byte {
 
 // roles are all that up runs beside the bus, in the order of the board.
 func roles() []host.Role {
-	return []host.Role{proposer.New(), approver.New(), worker.New(), supervisor.New(), auditor.New()}
+	return []host.Role{proposer.New(), approver.New(), worker.New(), supervisor.New(), monitor.New(), auditor.New()}
 }

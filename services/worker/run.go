@@ -119,6 +119,7 @@ func (s *shift) labour(ctx context.Context, stop context.CancelCauseFunc, left [
 	loops.Go(func() { fail(s.env.Bus.Consume(ctx, "run-"+s.cfg.Pool, s.cfg.Slots, s.onApproved)) })
 	loops.Go(func() { s.askReady(ctx) })
 	loops.Go(func() { s.watchPeers(ctx) })
+	loops.Go(func() { s.observe(ctx) })
 	loops.Go(func() { s.clear(ctx, left) })
 	drained := make(chan struct{})
 	var drain sync.WaitGroup
