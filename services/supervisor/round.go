@@ -122,7 +122,7 @@ func (t *tender) perform(ctx context.Context, rec record, agent call, started ui
 	t.revoke(rec.Round)
 	end.Failure = seen.failure(end.ExitCode)
 	end.Stdout, end.Stderr = book.close()
-	timer := time.AfterFunc(settleFor, endLife)
+	timer := time.AfterFunc(t.s.settle, endLife)
 	publishing.Wait()
 	timer.Stop()
 	endLife()

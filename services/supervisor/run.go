@@ -18,9 +18,10 @@ import (
 	"github.com/banksman/banksman/services/internal/proc"
 )
 
-// settleFor is how long a stopping supervisor tries to store what it has to
-// say; afterwards it waits on disk for the next start.
-const settleFor = 10 * time.Second
+// settleFor is how long a stopping supervisor tries to store each thing that it
+// has to say: output, the end of a round, that it lets go of the project.
+// Afterwards it waits on disk for the next start.
+const settleFor = 5 * time.Second
 
 // shift is one run of the supervisor, from connecting to the last round's end.
 type shift struct {
@@ -33,12 +34,13 @@ type shift struct {
 	ears  *ears
 	tends []*tender // by name
 
+	settle   time.Duration // settleFor, but in tests
 	stopping atomic.Bool
 }
 
 func newShift(cfg Config, list map[string]Project, machine string, env *host.Env) *shift {
 	s := &shift{
-		cfg: cfg, env: env, log: env.Log, crew: &proc.Crew{}, ears: newEars(),
+		cfg: cfg, env: env, log: env.Log, crew: &proc.Crew{}, ears: newEars(), settle: settleFor,
 		me:   identity{actor: env.Actor, session: env.Append.Session(), host: machine},
 		read: loops.Reader{Bus: env.Bus, Standing: env.Standing},
 	}

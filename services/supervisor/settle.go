@@ -21,7 +21,7 @@ import (
 func (t *tender) wrapUp(ctx context.Context, rec record) error {
 	t.keepRecord(rec)
 	t.seeToLeftovers(ctx, &rec)
-	ctx, cancel := lasting(ctx, settleFor)
+	ctx, cancel := lasting(ctx, t.s.settle)
 	defer cancel()
 	for wait := briefly; ; wait = min(2*wait, 30*time.Second) {
 		err := t.store(ctx, rec)

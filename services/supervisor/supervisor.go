@@ -65,7 +65,7 @@ func (s *Supervisor) Run(ctx context.Context, env *host.Env) error {
 		if !p.Enabled {
 			continue
 		}
-		real, err := workDir(p.WorkDir, env.Layout.Dir)
+		real, err := workDir(p.WorkDir, env.Layout.Private()...)
 		if err != nil {
 			return fmt.Errorf("project %s: %w", name, err)
 		}

@@ -194,7 +194,7 @@ func (t *tender) release(ctx context.Context) {
 	if !t.holds() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleFor)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.s.settle)
 	defer cancel()
 	for {
 		p, _, err := t.keeper.Project(ctx)

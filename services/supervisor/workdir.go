@@ -11,7 +11,7 @@ import (
 
 // workDir returns the real path of a project's folder. A folder that holds
 // banksman's own, or lies in it, would let an agent change its own judge.
-func workDir(dir, own string) (string, error) {
+func workDir(dir string, own ...string) (string, error) {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return "", fmt.Errorf("work_dir %s: %w; make the folder or correct the configuration", dir, err)
@@ -23,11 +23,13 @@ func workDir(dir, own string) (string, error) {
 	if !info.IsDir() {
 		return "", fmt.Errorf("work_dir %s is no folder", dir)
 	}
-	if realOwn, err := filepath.EvalSymlinks(own); err == nil {
-		own = realOwn
-	}
-	if within(real, own) || within(own, real) {
-		return "", fmt.Errorf("work_dir %s and banksman's folder %s: neither may lie in the other, or the agent could change its own judge; move one of them", real, own)
+	for _, private := range own {
+		if resolved, err := filepath.EvalSymlinks(private); err == nil {
+			private = resolved
+		}
+		if within(real, private) || within(private, real) {
+			return "", fmt.Errorf("work_dir %s and banksman's folder %s: neither may lie in the other, or the agent could change its own judge; move one of them", real, private)
+		}
 	}
 	return real, nil
 }

@@ -41,6 +41,7 @@ type yard struct {
 	t       testing.TB
 	dir     string // the banksman folder
 	ground  string // where agents and their folders lie, outside of it
+	opts    logserver.Options
 	srv     *logserver.Server
 	root    *keys.Signer
 	signers map[string]*keys.Signer
@@ -69,10 +70,10 @@ func newYard(t testing.TB) *yard {
 		must(t, os.MkdirAll(dir, 0o700))
 	}
 	file := y.enrol()
-	y.srv, err = logserver.Start(context.Background(), logserver.Options{
+	y.opts = logserver.Options{
 		StoreDir: filepath.Join(base, "store"), Port: freePort(t), MaxBytes: 64 << 20, Pools: []string{"default"}, Trust: *file,
-	})
-	must(t, err)
+	}
+	y.open()
 	t.Cleanup(func() { y.srv.Shutdown() })
 	m, err := events.New(yardOrigin, events.For("trust.published", events.SiteScope, events.TrustID, "root"),
 		events.ID{Actor: "root", Session: "00000000000000000001", N: 1}, time.Now(), 0, file)
@@ -83,6 +84,14 @@ func newYard(t testing.TB) *yard {
 	reader := y.conn("reader")
 	y.read = loops.Reader{Bus: reader, Standing: y.standing(reader)}
 	return y
+}
+
+// open starts the bus, again if it was there before.
+func (y *yard) open() {
+	y.t.Helper()
+	var err error
+	y.srv, err = logserver.Start(context.Background(), y.opts)
+	must(y.t, err)
 }
 
 // enrol makes the keys and the trust file.
@@ -322,7 +331,12 @@ func (h *hand) report(ready bool, reason string) {
 // shows waits for a line on the board.
 func (h *hand) shows(part string) {
 	h.y.t.Helper()
-	limit := time.After(patience)
+	h.showsWithin(patience, part)
+}
+
+func (h *hand) showsWithin(most time.Duration, part string) {
+	h.y.t.Helper()
+	limit := time.After(most)
 	for {
 		h.mu.Lock()
 		seen, moved := slices.ContainsFunc(h.board, func(line string) bool { return strings.Contains(line, part) }), h.moved
