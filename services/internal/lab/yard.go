@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -32,6 +33,7 @@ type Yard struct {
 // NewYard makes a yard.
 func NewYard(t testing.TB) *Yard {
 	t.Helper()
+	needs(t, "flock", "setsid")
 	y := &Yard{t: t, dir: t.TempDir()}
 	for _, dir := range []string{"locks", "gates", "work"} {
 		y.must(os.Mkdir(filepath.Join(y.dir, dir), 0o700))
@@ -39,6 +41,24 @@ func NewYard(t testing.TB) *Yard {
 	y.must(os.WriteFile(y.script(), jobScript, 0o700))
 	y.must(os.WriteFile(y.Policy(), fmt.Appendf(nil, "version = 1\n\n[[rule]]\nid = \"yard\"\nprogram = %q\nenv = [%q]\ndecision = \"allow\"\n", y.script(), yardVariable), 0o600))
 	return y
+}
+
+// needs skips a test on a machine without some tools of util-linux or without
+// /proc, and fails it where everything has to be there.
+func needs(t testing.TB, tools ...string) {
+	t.Helper()
+	_, err := os.Stat("/proc/self/environ")
+	for _, tool := range tools {
+		if err == nil {
+			_, err = exec.LookPath(tool)
+		}
+	}
+	switch {
+	case err != nil && os.Getenv("BANKSMAN_REQUIRE") == "1":
+		t.Fatalf("jobs of a yard: %v", err)
+	case err != nil:
+		t.Skipf("jobs of a yard: %v", err)
+	}
 }
 
 func (y *Yard) must(err error) {
