@@ -15,6 +15,9 @@
 // # What can go wrong
 //
 // When the bus does not answer there is no answer, and the caller must not
-// decide. A policy event that cannot be believed or parsed is an error too:
-// it never falls back to an older policy.
+// decide. A policy event that cannot be believed or parsed, or that is an old one
+// stored once more, is an error too: it never falls back to an older policy. A
+// trust file that root did not sign changes nothing; one of root's that this
+// version cannot read, or before which one is missing, ends every answer until a
+// reader is started that can.
 package standing

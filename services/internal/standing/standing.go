@@ -2,6 +2,7 @@ package standing
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -25,10 +26,11 @@ type Standing struct {
 	book *trust.Book
 	env  policy.Env
 
-	mu        sync.Mutex // guards the rest
-	trustSeq  uint64     // last trust event in the book
-	policySeq uint64     // the event that policy was parsed from
-	policy    *policy.Policy
+	mu         sync.Mutex // guards the rest
+	trustSeq   uint64     // last trust event that was shown to the book
+	trustFault error      // what the book cannot get past
+	policySeq  uint64     // the event that policy was parsed from
+	policy     *policy.Policy
 }
 
 // New makes a Standing over a book that pins the root key.
@@ -44,7 +46,10 @@ var (
 	policyFilter = events.Filter("policy", events.PolicyID)
 )
 
-// Refresh brings the trust book up to date.
+// Refresh brings the trust book up to date. Trust files that root did not sign
+// and old ones stored once more change nothing, so that nobody can stop a site
+// with them; one that this version cannot interpret, or that follows a missing
+// one, is an error.
 func (s *Standing) Refresh(ctx context.Context) error {
 	last, found, err := s.bus.Last(ctx, trustFilter)
 	if err != nil {
@@ -52,6 +57,9 @@ func (s *Standing) Refresh(ctx context.Context) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.trustFault != nil {
+		return s.trustFault
+	}
 	if !found || last.Seq <= s.trustSeq {
 		return nil
 	}
@@ -64,8 +72,10 @@ func (s *Standing) Refresh(ctx context.Context) error {
 			break
 		}
 		for _, st := range page {
-			if _, err := s.book.Open(st); err != nil {
-				return fmt.Errorf("trust file: %w", err)
+			before := s.book.Current()
+			if e, err := s.book.Open(st); err != nil && closes(e, err, before) {
+				s.trustFault = fmt.Errorf("read the trust file in force, event %d: %w", st.Seq, err)
+				return s.trustFault
 			}
 			s.trustSeq, from = st.Seq, st.Seq+1
 		}
@@ -73,17 +83,29 @@ func (s *Standing) Refresh(ctx context.Context) error {
 	return nil
 }
 
+// closes says whether a trust file that was not taken leaves in doubt what is
+// in force: it is root's own, and newer than what was read before.
+func closes(e events.Event, err error, before *events.TrustPublished) bool {
+	var v *trust.Violation
+	if !errors.As(err, &v) {
+		return true
+	}
+	p, ok := e.Payload.(*events.TrustPublished)
+	return v.Code == trust.CodeTrustVersion && ok && (before == nil || p.Version > before.Version)
+}
+
 // Policy returns the policy in force.
 func (s *Standing) Policy(ctx context.Context) (*policy.Policy, error) {
-	if err := s.Refresh(ctx); err != nil {
-		return nil, err
-	}
 	st, found, err := s.bus.Last(ctx, policyFilter)
 	if err != nil {
 		return nil, fmt.Errorf("read the policy in force: %w", err)
 	}
 	if !found {
-		return nil, fmt.Errorf("read the policy in force: the site has published none")
+		return nil, fmt.Errorf("read the policy in force: the site has published none; an admin publishes one with 'banksman policy publish'")
+	}
+	// Afterwards, so that the book holds every trust file before the policy.
+	if err := s.Refresh(ctx); err != nil {
+		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,11 +116,14 @@ func (s *Standing) Policy(ctx context.Context) (*policy.Policy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("policy in force: %w", err)
 	}
+	if err := s.placed(ctx, e); err != nil {
+		return nil, err
+	}
 	published, ok := e.Payload.(*events.PolicyPublished)
 	if !ok {
 		return nil, fmt.Errorf("policy in force: event %d is %s", st.Seq, e.Kind)
 	}
-	p, err := policy.Parse(fmt.Sprintf("policy event %d", st.Seq), []byte(published.Text), s.env)
+	p, err := policy.Parse(fmt.Sprintf("in event %d", st.Seq), []byte(published.Text), s.env)
 	if err != nil {
 		return nil, err
 	}
@@ -109,9 +134,25 @@ func (s *Standing) Policy(ctx context.Context) (*policy.Policy, error) {
 	return p, nil
 }
 
+// placed refuses a policy that does not stand where its admin has signed it to
+// stand. Who owns the store could otherwise put an old one into force again.
+func (s *Standing) placed(ctx context.Context, e events.Event) error {
+	next, err := s.bus.Read(ctx, e.Expect+1, policyFilter, 1)
+	if err != nil {
+		return fmt.Errorf("read the policy before the one in force: %w", err)
+	}
+	if len(next) == 0 || next[0].Seq != e.Seq {
+		return fmt.Errorf("policy in force: event %d was signed to follow event %d and does not; an admin has to publish it anew", e.Seq, e.Expect)
+	}
+	return nil
+}
+
 // Job folds what the stream holds of a job. The error is jobs.ErrUnknown when
-// it holds nothing.
+// it holds nothing, or when the id is none.
 func (s *Standing) Job(ctx context.Context, id string) (lifecycle.Job, error) {
+	if events.For("job.proposed", events.SiteScope, id, events.SiteScope).Valid() != nil { // a wildcard would be every job
+		return lifecycle.Job{}, fmt.Errorf("job %q: %w", id, jobs.ErrUnknown)
+	}
 	history, err := s.bus.History(ctx, id)
 	if err != nil {
 		return lifecycle.Job{}, fmt.Errorf("read job %s: %w", id, err)
@@ -123,5 +164,6 @@ func (s *Standing) Job(ctx context.Context, id string) (lifecycle.Job, error) {
 		return lifecycle.Job{}, err
 	}
 	j, _ := jobs.Fold(s.book, history)
+	j.ID = id // also where no proposal can be believed
 	return j, nil
 }
