@@ -34,6 +34,7 @@ check: ## vet for Linux and darwin, formatting, generated files and the rules of
 .PHONY: generate
 generate: ## write what is derived: schemas, missing golden files, the README's generated regions
 	$(GO) test ./events -run '^TestSchemas' -update
+	$(GO) test ./services/internal/grants -run '^TestDeployed' -update
 	$(GO) test ./services/internal/repocheck -run '^TestReadme' -update
 
 .PHONY: demo

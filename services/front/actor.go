@@ -4,14 +4,18 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/banksman/banksman/events"
 	"github.com/banksman/banksman/services/host"
 	"github.com/banksman/banksman/services/internal/config"
+	"github.com/banksman/banksman/services/internal/grants"
 	"github.com/banksman/banksman/services/internal/keys"
 	"github.com/banksman/banksman/services/internal/site"
 	"github.com/banksman/banksman/services/person"
@@ -39,7 +43,7 @@ func (f *rootFlags) load(l site.Layout) (*keys.Signer, error) {
 func (a *app) actorCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "actor", Short: "Say who may do what", GroupID: "start", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
-	cmd.AddCommand(a.actorListCommand(), a.actorAddCommand(), a.actorRevokeCommand())
+	cmd.AddCommand(a.actorListCommand(), a.actorAddCommand(), a.actorRevokeCommand(), a.actorExportCommand())
 	return cmd
 }
 
@@ -188,4 +192,41 @@ func (a *app) person() (site.Layout, host.SiteConfig, person.Config, error) {
 		return l, s, c, err
 	}
 	return l, s, c, config.Load(l.Config(), config.Section{Name: "person", Into: &c})
+}
+
+func (a *app) actorExportCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "export FOLDER", Short: "Write the log-in keys and permissions for a stand-alone nats-server", Args: cobra.ExactArgs(1),
+		Long: "Write one file per account with the actors of the trust file in force, for the includes of\ndeploy/nats/banksman.conf. The files hold public keys only; existing ones are replaced.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, l, s, err := a.reader(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			st := host.NewStanding(c, s, l)
+			if err := st.Refresh(cmd.Context()); err != nil {
+				return err
+			}
+			b := host.DefaultBus()
+			if err := config.Load(l.Config(), config.Section{Name: "bus", Into: &b}); err != nil {
+				return err
+			}
+			users, err := grants.Users(*st.Book().Current(), b.Pools)
+			if err != nil {
+				return err
+			}
+			if err := os.MkdirAll(args[0], 0o755); err != nil {
+				return fmt.Errorf("make the folder: %w", err)
+			}
+			for _, account := range grants.Accounts {
+				path := filepath.Join(args[0], grants.FileName(account))
+				if err := renameio.WriteFile(path, []byte(grants.UsersFile(users[account])), 0o644); err != nil {
+					return fmt.Errorf("write %s: %w", path, err)
+				}
+			}
+			a.say("wrote %d accounts of trust file %d to %s", len(grants.Accounts), st.Book().Current().Version, args[0])
+			return nil
+		},
+	}
 }
