@@ -60,6 +60,7 @@ func (r *Role) Run(ctx context.Context, env *host.Env) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	wg.Go(func() { g.expireLoop(ctx) })
+	wg.Go(func() { g.takeUp(ctx) })
 	return env.Bus.Consume(ctx, durable, inFlight, g.handle)
 }
 
@@ -97,6 +98,19 @@ func (g *gate) handle(ctx context.Context, d *bus.Delivery) {
 	default:
 		g.env.Report(true, "")
 		g.ack(ctx, d)
+	}
+}
+
+// takeUp decides what an earlier life of the gate had in hand when it died. The
+// queue brings that too, but only after its ack_wait.
+func (g *gate) takeUp(ctx context.Context) {
+	undecided := query.List{Status: []lifecycle.Status{lifecycle.Proposed, lifecycle.Pending}}
+	err := query.Each(ctx, g.env.Bus, undecided, func(id string) error {
+		_, err := g.decideJob(ctx, id)
+		return err
+	})
+	if err != nil && ctx.Err() == nil {
+		g.env.Log.Debug("undecided jobs not looked at; the queue brings them", slog.Any("error", err))
 	}
 }
 
