@@ -159,11 +159,11 @@ func (o oracle) serves(scope string) bool {
 func (o oracle) pulls(durable string) bool {
 	return o.any(func(g grants.Grant) bool {
 		return slices.ContainsFunc(g.Pulls, func(p string) bool {
-			name, pool, ok := strings.Cut(p, "<pool>")
+			name, _, ok := strings.Cut(p, "<pool>")
 			if !ok {
 				return p == durable
 			}
-			pool, ok = strings.CutPrefix(durable, name)
+			pool, ok := strings.CutPrefix(durable, name)
 			return ok && o.serves(pool) && slices.Contains([]string{"default", "gpu"}, pool)
 		})
 	})

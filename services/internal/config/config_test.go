@@ -22,7 +22,7 @@ type everything struct {
 	Share float64           `toml:"share" doc:"A share."`
 	List  []string          `toml:"list" doc:"Texts."`
 	Env   map[string]string `toml:"env" doc:"Variables."`
-	inner int
+	_     int               // no key of the table
 }
 
 func (e *everything) Validate() error {

@@ -43,9 +43,8 @@ type page [page_bytes]byte
 // crcTable is the Castagnoli polynomial, which processors compute by themselves.
 func crcOf(p *page) uint32 { return crc32.Checksum(p[:crcAt], crc32.MakeTable(crc32.Castagnoli)) }
 
-func (p *page) seal()      { binary.BigEndian.PutUint32(p[crcAt:], crcOf(p)) }
-func (p *page) ok() bool   { return binary.BigEndian.Uint32(p[crcAt:]) == crcOf(p) }
-func (p *page) full() bool { return p.leaf(slotsPerPage-1) >= 0 }
+func (p *page) seal()    { binary.BigEndian.PutUint32(p[crcAt:], crcOf(p)) }
+func (p *page) ok() bool { return binary.BigEndian.Uint32(p[crcAt:]) == crcOf(p) }
 
 // leaf returns slot i's value, -1 if the slot is empty.
 func (p *page) leaf(i int) int64 {
