@@ -90,6 +90,7 @@ func (s *shift) labour(ctx context.Context, stop context.CancelCauseFunc) error 
 	for _, family := range []string{"loop", "stop"} {
 		loops.Go(func() { fail(s.follow(ctx, family)) })
 	}
+	loops.Go(func() { s.observe(ctx) })
 	loops.Go(func() { // an idle supervisor waits, too
 		<-ctx.Done()
 		s.stopping.Store(true)
