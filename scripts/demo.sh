@@ -39,7 +39,23 @@ code=0; run run -- rm -rf / || code=$?
 [ "$code" = 77 ] || fail "want exit 77, got $code"
 stop
 
-say "Now with a worker"
+# Two agents in their loops: one works and never commits, the other one's provider
+# refuses its log-in, in the words of Claude Code.
+project() { # NAME SCRIPT MORE
+  git init -q "$work/$1"
+  printf 'Keep notes.\n' >"$work/$1/PROMPT.md"
+  git -C "$work/$1" add . && git -C "$work/$1" -c user.name=demo -c user.email=demo@localhost commit -qm start
+  printf '#!/bin/sh\n%s\n' "$2" >"$work/$1-agent.sh"
+  chmod +x "$work/$1-agent.sh"
+  printf '\n[projects.%s]\nenabled = true\nwork_dir = "%s"\nagent = ["%s"]\nprompt_file = "PROMPT.md"\nrestart_delay_s = 1\n%s\n' \
+    "$1" "$work/$1" "$work/$1-agent.sh" "$3" >>"$BANKSMAN_DIR/banksman.toml"
+}
+project notes 'cat >>notes.txt; echo "draft $(wc -l <notes.txt)" >draft.txt; echo wrote a note' 'max_rounds = 3'
+refused=$(dirname "$0")/../services/supervisor/testdata/claude-401.jsonl
+cp "$refused" "$work/refused.jsonl"
+project locked "cat $work/refused.jsonl; exit 1" ''
+
+say "Now with a worker, and two agents in their loops"
 start
 cat "$work/up.out"
 
@@ -60,6 +76,16 @@ run inbox
 job=$("$banksman" inbox --json | sed -n 's/.*"job": "\(.*\)",/\1/p')
 run approve "$job"
 wait "$asking" || fail "the test run failed"
+
+say "The first agent left its work uncommitted, three times: every bit is kept"
+loop_is() { for _ in $(seq 2000); do "$banksman" loop status --json "$1" | grep -q "\"state\": \"$2\"" && return; done; fail "$1 did not become $2"; }
+loop_is notes halted
+run round ls notes
+git -C "$work/notes" show --stat --format=%s refs/banksman/salvage/notes/notes-3
+say "The second one's log-in fails until the monitor stops it"
+loop_is locked stopped
+run alert ls
+run loop status
 
 say "What happened, each event checked"
 run events
