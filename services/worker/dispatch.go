@@ -18,7 +18,8 @@ const (
 	// againAfter is how soon a delivery comes back that could not be judged.
 	againAfter = 2 * time.Second
 	// readyEvery is how often the index is asked for jobs that no delivery
-	// has brought.
+	// has brought. It is asked more often after a start and a reconnect, when
+	// queues still hold what somebody had in hand who is gone.
 	readyEvery = 30 * time.Second
 	// askFor bounds one question to the index.
 	askFor = 5 * time.Second
@@ -180,15 +181,17 @@ func (s *shift) askReady(ctx context.Context) {
 		}
 	})
 	defer stop()
-	tick := time.NewTicker(readyEvery)
-	defer tick.Stop()
-	for {
+	for pause := againAfter; ; pause = min(2*pause, readyEvery) {
 		s.takeReady(ctx)
+		timer := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
+			timer.Stop()
 			return
-		case <-tick.C:
+		case <-timer.C:
 		case <-back:
+			timer.Stop()
+			pause = againAfter / 2 // doubled next
 		}
 	}
 }
