@@ -36,8 +36,7 @@ type verdict struct {
 	again   time.Duration
 }
 
-// decide says what is due for an undecided job under a policy. Waited is how
-// long ago the job was proposed.
+// decide says what is due for an undecided job under a policy.
 func decide(c *Config, j lifecycle.Job, p *policy.Policy, now time.Time) verdict {
 	if !j.Status.Undecided() || j.Tainted || j.Unreadable {
 		return verdict{}
@@ -72,7 +71,7 @@ func unresolved(c *Config, j lifecycle.Job, p *policy.Policy, now time.Time) ver
 		return verdict{}
 	}
 	if left := c.resolveWait() - now.Sub(j.ProposedAt); left > 0 {
-		return verdict{again: left}
+		return verdict{again: min(left, c.resolveWait())} // this clock may be behind the stream's
 	}
 	return assessed(j, p, d)
 }
@@ -114,7 +113,7 @@ func expire(j lifecycle.Job, now time.Time) verdict {
 	case j.Status == lifecycle.Approved || j.Status == lifecycle.RetryWait:
 		what, due = "approval", j.ApprovalExpires()
 	}
-	if what == "" || now.Before(due) {
+	if what == "" || j.Proposal == nil || now.Before(due) {
 		return verdict{}
 	}
 	return verdict{kind: "job.expired", payload: &events.JobExpired{Proposal: j.ProposalDigest, What: what}}

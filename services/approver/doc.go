@@ -21,6 +21,6 @@
 // # What can go wrong
 //
 // The policy in force may be unreadable: the gate then decides nothing and says
-// so on the board. A worker may report late: the job is listed as unresolved,
+// so on the board until it can be read again. A worker may report late: the job is listed as unresolved,
 // and assessed again when the report comes.
 package approver

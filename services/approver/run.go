@@ -42,12 +42,7 @@ const durable = "gate"
 
 // Run decides until the context ends.
 func (r *Role) Run(ctx context.Context, env *host.Env) error {
-	g := &gate{config: &r.config, env: env}
-	if _, err := env.Standing.Policy(ctx); err != nil {
-		env.Report(false, err.Error())
-	} else {
-		env.Report(true, "")
-	}
+	g := newGate(&r.config, env)
 	stop, err := env.Bus.Serve(ctx, "banksman-gate", env.Version, "Assesses proposals without storing them", map[string]bus.Endpoint{
 		query.Assess: g.assess,
 	})
@@ -55,6 +50,7 @@ func (r *Role) Run(ctx context.Context, env *host.Env) error {
 		return fmt.Errorf("serve assessments: %w", err)
 	}
 	defer stop()
+	g.look(ctx)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	ctx, cancel := context.WithCancel(ctx)
@@ -72,6 +68,20 @@ const inFlight = 8
 type gate struct {
 	config *Config
 	env    *host.Env
+	now    func() time.Time
+	ahead  time.Duration // of now before the stream's time, as far as known; the expire loop's own
+}
+
+func newGate(c *Config, env *host.Env) *gate { return &gate{config: c, env: env, now: time.Now} }
+
+// look shows on the board whether there is a policy to decide by.
+func (g *gate) look(ctx context.Context) {
+	switch _, err := g.env.Standing.Policy(ctx); {
+	case err == nil:
+		g.env.Report(true, "")
+	case ctx.Err() == nil:
+		g.env.Report(false, "nothing is decided: "+err.Error())
+	}
 }
 
 // retryAfter is when a delivery comes again that could not be decided because
@@ -89,7 +99,7 @@ func (g *gate) handle(ctx context.Context, d *bus.Delivery) {
 	switch {
 	case err != nil && ctx.Err() == nil:
 		g.env.Log.Error("job not decided", slog.String("job", s.ID), slog.Any("error", err))
-		g.env.Report(false, err.Error())
+		g.env.Report(false, "nothing is decided: "+err.Error())
 		d.Nak(retryAfter)
 	case err != nil:
 		d.Nak(0)
@@ -138,7 +148,7 @@ func (g *gate) decideJob(ctx context.Context, id string) (again time.Duration, e
 		if err != nil {
 			return 0, err
 		}
-		v := decide(g.config, j, p, time.Now())
+		v := decide(g.config, j, p, g.now())
 		if v.payload == nil {
 			return v.again, nil
 		}
@@ -170,6 +180,7 @@ func (g *gate) expireLoop(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+			g.look(ctx)
 			if err := g.expireDue(ctx); err != nil && ctx.Err() == nil {
 				g.env.Log.Warn("expired jobs not closed; the next round tries again", slog.Any("error", err))
 			}
@@ -177,22 +188,42 @@ func (g *gate) expireLoop(ctx context.Context) {
 	}
 }
 
+// expireDue closes what ran out. A job that cannot be read does not keep the
+// others open.
 func (g *gate) expireDue(ctx context.Context) error {
 	open := []lifecycle.Status{lifecycle.Proposed, lifecycle.Pending, lifecycle.Approved, lifecycle.RetryWait}
-	return query.Each(ctx, g.env.Bus, query.List{Status: open}, func(id string) error {
-		j, err := g.env.Standing.Job(ctx, id)
-		if err != nil {
-			return err
+	var failed []error
+	err := query.Each(ctx, g.env.Bus, query.List{Status: open}, func(id string) error {
+		if err := g.expireJob(ctx, id); err != nil {
+			failed = append(failed, err)
 		}
-		v := expire(j, time.Now())
-		if v.payload == nil {
-			return nil
-		}
-		if err := g.append(ctx, j, v); !isConflict(err) {
-			return err
-		}
-		return nil
+		return ctx.Err()
 	})
+	return errors.Join(append(failed, err)...)
+}
+
+func (g *gate) expireJob(ctx context.Context, id string) error {
+	j, err := g.env.Standing.Job(ctx, id)
+	if err != nil {
+		return err
+	}
+	now := g.now()
+	v := expire(j, now.Add(-g.ahead))
+	if v.payload == nil {
+		return nil
+	}
+	if err := g.append(ctx, j, v); err != nil {
+		if isConflict(err) {
+			return nil // it has moved; the next round looks again
+		}
+		return err
+	}
+	// The fold compares with the stream's time. If that is behind, the event
+	// changed nothing, and another one every few seconds would not either.
+	if j, err = g.env.Standing.Job(ctx, id); err == nil && !j.Status.Final() {
+		g.ahead = max(g.ahead, now.Sub(j.UpdatedAt))
+	}
+	return err
 }
 
 // assess answers what policy would say, storing nothing.
