@@ -142,14 +142,13 @@ func (t *tender) execute(ctx context.Context, rec record, started uint64, spec p
 		return notExecuted(started, err)
 	}
 	t.log.Info("round began", "round", rec.Round, "pid", p.PID())
-	t.runs(p.PID())
-	alive, over := context.WithCancel(ctx)
+	t.waitsFor("")
+	alive, over := context.WithCancel(context.WithoutCancel(ctx))
 	var watching sync.WaitGroup
 	watching.Go(func() { t.watch(ctx, alive, rec.Round, p) })
 	outcome, err := p.Wait()
 	over()
 	watching.Wait()
-	t.runs(0)
 	return ended(started, outcome, err)
 }
 
@@ -168,17 +167,23 @@ func (t *tender) cover(spec *proc.Spec) error {
 }
 
 // watch ends the running round when the log or the supervisor says so. It
-// returns when the process has ended; alive ends then or with ctx, so that
-// nothing waits for the bus any more.
+// returns when the process has ended; alive ends then, so that nothing waits
+// for the bus any more.
 func (t *tender) watch(ctx, alive context.Context, round string, p *proc.Process) {
 	stopping := ctx.Done()
 	var drained <-chan time.Time
+	ending := false
+	end := func(reason string) {
+		if !ending {
+			t.log.Warn("ending a running round", "round", round, "reason", reason)
+		}
+		ending = true
+		p.Cancel(reason) // only the first one counts
+	}
 	again := time.NewTicker(againAfter)
 	defer again.Stop()
 	for {
-		if stopping != nil {
-			t.look(alive, round, p)
-		}
+		t.look(alive, round, end)
 		select {
 		case <-p.Done():
 			return
@@ -190,14 +195,15 @@ func (t *tender) watch(ctx, alive context.Context, round string, p *proc.Process
 			defer timer.Stop()
 			drained = timer.C
 		case <-drained:
-			p.Cancel(reasonStopped)
+			end(reasonStopped)
 		}
 	}
 }
 
-// look reads the log once while a round runs. A bus that is away says
-// nothing, and the round goes on.
-func (t *tender) look(ctx context.Context, round string, p *proc.Process) {
+// look reads the log once while a round runs; it ends the round where it must,
+// then acknowledges an order. A bus that is away says nothing, and the round
+// goes on.
+func (t *tender) look(ctx context.Context, round string, end func(reason string)) {
 	ctx, cancel := context.WithTimeout(ctx, againAfter)
 	defer cancel()
 	state, _, err := t.keeper.Project(ctx)
@@ -206,8 +212,7 @@ func (t *tender) look(ctx context.Context, round string, p *proc.Process) {
 	}
 	v := judge(state, t.s.me, round)
 	if v.end != "" {
-		t.log.Warn("ending a running round", "round", round, "reason", v.end)
-		p.Cancel(v.end)
+		end(v.end)
 	}
 	if v.see {
 		err := t.say(ctx, "stop.seen", state.Stop.LastSeq, &events.StopSeen{Ordered: state.Stop.Seq, Round: round})
@@ -216,13 +221,6 @@ func (t *tender) look(ctx context.Context, round string, p *proc.Process) {
 			t.rouse()
 		}
 	}
-}
-
-func (t *tender) runs(pid int) {
-	t.mu.Lock()
-	t.pid, t.reason = pid, ""
-	t.mu.Unlock()
-	t.s.tell()
 }
 
 // environment is what the agent gets: nothing but what the configuration

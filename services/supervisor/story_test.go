@@ -105,6 +105,7 @@ func TestAnOrderToKillEndsTheRoundAndHoldsUntilLifted(t *testing.T) {
 	list := map[string]Project{"demo": y.plan(dir, agent, func(p *Project) { p.MaxRounds = 2 })}
 	h := y.hire("supervisor", "m1", list).run()
 	y.await("demo", "running", func(p loop.Project) bool { return p.Round.Status == loop.Running })
+	eventually(t, "the agent has begun", func() bool { _, err := os.Stat(filepath.Join(dir, "mid.txt")); return err == nil })
 	said, err := loops.Order(y.project("demo"), events.StopKill, "it deletes things", "")
 	y.say("p7k2", "demo", said, err)
 	p := y.await("demo", "stopped", func(p loop.Project) bool { return p.Stop.Status == loop.Confirmed })

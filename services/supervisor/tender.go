@@ -39,7 +39,6 @@ type tender struct {
 	mu     sync.Mutex
 	holder bool   // the project is held by this session
 	reason string // why it does not run, empty while it does or rests
-	pid    int    // of the running agent, 0 for none
 }
 
 func newTender(s *shift, name string, cfg Project) *tender {

@@ -66,7 +66,8 @@ func TestTwoSupervisorsRunOneAtATime(t *testing.T) {
 	var hands []*hand
 	for i, actor := range []string{"supervisor", "other"} {
 		dir := y.repo(fmt.Sprintf("demo%d", i))
-		hands = append(hands, y.hire(actor, fmt.Sprintf("m%d", i), map[string]Project{"demo": y.plan(dir, agent, func(p *Project) { p.MaxRounds = 6 })}))
+		hands = append(hands, y.hire(actor, fmt.Sprintf("m%d", i), map[string]Project{"demo": y.plan(dir, agent, func(p *Project) { p.MaxRounds = 6 })},
+			func(c *Config) { c.DrainS = 20 }))
 	}
 	for _, h := range hands {
 		h.run()
