@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"bytes"
 	"encoding/json/jsontext"
 	"encoding/json/v2"
 	"errors"
@@ -10,12 +11,16 @@ import (
 	"path/filepath"
 
 	"github.com/google/renameio/v2"
+
+	"github.com/banksman/banksman/events"
 )
 
 // checkpointVersion changes whenever an older file would be misread.
 const checkpointVersion = 1
 
-// checkpoint is the monitor's memory in a file. It is a shortcut only.
+// checkpoint is the monitor's memory in a file, below a line that holds the
+// digest of what follows, so that nothing is taken up that a fault of the disk
+// or a hand has changed. It is a shortcut only.
 type checkpoint struct {
 	Version   int                       `json:"version"`
 	Origin    string                    `json:"origin"`
@@ -41,11 +46,15 @@ func save(path, origin string, cfg Config, m *memory, list []Detector) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("put away what the monitor remembers: %w", err)
 	}
+	text = append([]byte(events.Digest(text)+"\n"), text...)
 	if err := renameio.WriteFile(path, text, 0o600); err != nil {
 		return fmt.Errorf("put away what the monitor remembers: %w", err)
 	}
 	return nil
 }
+
+// errDamaged is a checkpoint that save has not written.
+var errDamaged = errors.New("its digest is not that of its content")
 
 // errStale is a checkpoint that is of no use.
 var errStale = errors.New("it was written by another version, for another site, or with another configuration")
@@ -56,6 +65,10 @@ func load(path, origin string, cfg Config, list []Detector) (*memory, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
+	}
+	sum, text, _ := bytes.Cut(text, []byte("\n"))
+	if string(sum) != events.Digest(text) {
+		return nil, fmt.Errorf("read %s: %w", path, errDamaged)
 	}
 	c := checkpoint{Memory: newMemory()}
 	if err := json.Unmarshal(text, &c); err != nil {
