@@ -11,14 +11,15 @@ import (
 
 	"github.com/banksman/banksman/events"
 	"github.com/banksman/banksman/events/lifecycle"
+	"github.com/banksman/banksman/events/lifecycle/alert"
 	"github.com/banksman/banksman/events/lifecycle/loop"
 )
 
-// observedOnly are kinds that move no job and no project: somebody reads them
+// observedOnly are kinds that move no job, project or alert: somebody reads them
 // for what they say. A kind of the family "job" never belongs here.
 var observedOnly = []events.Kind{
 	"policy.published", "trust.published", "worker.started", "worker.stopped",
-	"audit.sealed", "audit.violation_found", "audit.gap_found",
+	"audit.sealed", "audit.violation_found", "audit.gap_found", "host.observed",
 }
 
 func TestEveryKindMovesAJobOrIsObservedOnly(t *testing.T) {
@@ -26,7 +27,8 @@ func TestEveryKindMovesAJobOrIsObservedOnly(t *testing.T) {
 	for _, d := range events.Catalog() {
 		all = append(all, d.Kind)
 		moves := slices.ContainsFunc(lifecycle.Table, func(r lifecycle.Row) bool { return r.On == d.Kind })
-		if slices.ContainsFunc(loop.Table, func(r loop.Row) bool { return r.On == d.Kind }) {
+		if slices.ContainsFunc(loop.Table, func(r loop.Row) bool { return r.On == d.Kind }) ||
+			slices.ContainsFunc(alert.Table, func(r alert.Row) bool { return r.On == d.Kind }) {
 			continue
 		}
 		switch observed := slices.Contains(observedOnly, d.Kind); {
