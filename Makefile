@@ -23,13 +23,28 @@ test: ## run every test in a random order; needs Go and git only
 race: ## run every test under the race detector; needs a C compiler
 	CGO_ENABLED=1 $(GO) test -race -shuffle=on ./...
 
+# Tools have a module of their own, so that the programs' modules hold none.
+tool := $(GO) tool -modfile=scripts/tools/go.mod
+
 .PHONY: check
-check: ## vet for Linux and darwin, formatting, generated files and the rules of the house
+check: ## vet for Linux and darwin, staticcheck, formatting, generated files, the rules of the house, the compose file, known vulnerabilities
 	$(GO) vet ./...
 	GOOS=darwin CGO_ENABLED=0 $(GO) vet ./...
-	@unformatted=$$(gofmt -l cmd events services); \
+	$(tool) staticcheck ./...
+	@unformatted=$$(gofmt -l cmd deploy events services); \
 	if [ -n "$$unformatted" ]; then echo "not formatted, run gofmt -w on:"; echo "$$unformatted"; exit 1; fi
 	$(GO) test ./events ./services/internal/repocheck
+	$(GO) -C deploy/composetest test ./...
+	GO="$(GO)" scripts/vulncheck.sh
+
+.PHONY: bench
+bench: build ## measure jobs, latency, verbs, memory and rounds, each beside a floor of the same run
+	BANKSMAN_BENCH="$(CURDIR)/bin" $(GO) test -C services/internal/bench -run '^TestBench$$' -count=1 -timeout 30m
+
+.PHONY: docker
+docker: ## build both container images; needs a docker engine and the base images
+	docker build -f deploy/Dockerfile --target role -t banksman:role .
+	docker build -f deploy/Dockerfile --target runner -t banksman:runner .
 
 .PHONY: generate
 generate: ## write what is derived: schemas, missing golden files, the README's generated regions
