@@ -35,8 +35,8 @@ type watch struct {
 	mu     sync.Mutex
 	memory *memory // changed by the loop alone, with mu held
 
-	due    bool   // something may have to be said
-	target uint64 // the stream's end when that was noticed, 0 when not asked yet
+	due    bool            // something may have to be said
+	target uint64          // the stream's end when that was noticed, 0 when not asked yet
 	said   map[uint64]bool // what was appended and not read yet
 	// unheard is until when nothing is said, because nobody believes it:
 	// saying it again at once would fill the stream.
