@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -143,6 +144,11 @@ func (s *Site) launch(cmd *exec.Cmd) *Process {
 	}()
 	s.t.Cleanup(func() {
 		p.Kill()
+		for _, bug := range []string{"DATA RACE", "\npanic: ", "\nfatal error: "} {
+			if strings.Contains("\n"+p.errs.String(), bug) {
+				s.t.Errorf("process %d, %q, has a bug: %s", p.Pid(), cmd.Args, strings.TrimSpace(bug))
+			}
+		}
 		if s.t.Failed() {
 			s.t.Logf("process %d, %q, printed\nstdout: %s\nstderr: %s", p.Pid(), cmd.Args, p.out.String(), p.errs.String())
 		}
