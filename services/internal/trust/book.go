@@ -41,6 +41,8 @@ type Book struct {
 
 	mu       sync.RWMutex
 	versions []version // by ascending seq
+
+	memo memo
 }
 
 type version struct {
@@ -108,7 +110,7 @@ func (b *Book) Open(st events.Stored) (events.Event, error) {
 		e.Payload = nil
 		return e, file.unreadable
 	}
-	if v := judge(e, file.file); v != nil {
+	if v := b.judge(e, file.file); v != nil {
 		return e, v
 	}
 	return e, err
@@ -125,7 +127,7 @@ func (b *Book) openTrust(e events.Event, unknown *events.UnknownKind) error {
 	if e.Subject.Scope != events.SiteScope || e.Subject.ID != events.TrustID {
 		return &Violation{Code: CodeMalformed, Seq: e.Seq, Detail: fmt.Sprintf("a trust file on subject %s, where nobody looks for it", e.Subject)}
 	}
-	if v := signed(e, root); v != nil {
+	if v := b.signed(e, root); v != nil {
 		return v
 	}
 	p, _ := e.Payload.(*events.TrustPublished)
@@ -144,7 +146,7 @@ func violation(e events.Event, code, format string, args ...any) error {
 }
 
 // judge checks who signed, and whether they might, by the file in force.
-func judge(e events.Event, file *events.TrustPublished) error {
+func (b *Book) judge(e events.Event, file *events.TrustPublished) error {
 	if file == nil {
 		return violation(e, CodeNoTrust, "no trust file was in force")
 	}
@@ -152,7 +154,7 @@ func judge(e events.Event, file *events.TrustPublished) error {
 	if !ok {
 		return violation(e, CodeUnknownActor, "actor %q is not in trust file %d", e.Subject.Actor, file.Version)
 	}
-	if v := signed(e, actor); v != nil {
+	if v := b.signed(e, actor); v != nil {
 		return v
 	}
 	if len(actor.Pools) > 0 && ofPool(e.Kind) && !slices.Contains(actor.Pools, e.Subject.Scope) {
@@ -165,15 +167,17 @@ func judge(e events.Event, file *events.TrustPublished) error {
 }
 
 // ofPool says whether the scope of a kind's subject is a pool.
-func ofPool(k events.Kind) bool { return k.Family() == "job" || k.Family() == "worker" }
+func ofPool(k events.Kind) bool {
+	return k.Family() == "job" || k.Family() == "worker" || k.Family() == "ask"
+}
 
 // signed checks the signature, and that its owner may publish the kind.
-func signed(e events.Event, actor events.Actor) error {
+func (b *Book) signed(e events.Event, actor events.Actor) error {
 	bad := func(code, format string, args ...any) error { return violation(e, code, format, args...) }
 	if actor.Sign == "" || actor.Sign != e.Signature.Key {
 		return bad(CodeWrongKey, "signed with %s, the actor's key is %s", e.Signature.Key, actor.Sign)
 	}
-	if !keys.PublicKey(actor.Sign).Verify(e.Text, e.Signature.Sig) {
+	if !b.memo.verified(actor.Sign, e.Text, e.Signature.Sig, func() bool { return keys.PublicKey(actor.Sign).Verify(e.Text, e.Signature.Sig) }) {
 		return bad(CodeBadSignature, "the signature of %q does not verify", actor.Actor)
 	}
 	if !actor.MayPublish(e.Kind) {
@@ -193,7 +197,7 @@ func basisOf(payload any) events.Role {
 	default:
 		return ""
 	}
-	if basis == "policy" {
+	if basis == "policy" || basis == "grant" {
 		return events.RoleGate
 	}
 	return events.RolePerson
