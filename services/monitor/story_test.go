@@ -10,6 +10,7 @@ import (
 	"github.com/banksman/banksman/events/lifecycle/alert"
 	"github.com/banksman/banksman/events/lifecycle/loop"
 	"github.com/banksman/banksman/services/internal/alerts"
+	"github.com/banksman/banksman/services/internal/keys"
 	"github.com/banksman/banksman/services/internal/loops"
 	"github.com/banksman/banksman/services/internal/query"
 )
@@ -281,5 +282,35 @@ func TestAnAlertCanBeAcknowledged(t *testing.T) {
 	}
 	y.until("it is cleared", func() bool { return y.alert(nameTimeouts, "demo").Status == alert.Cleared })
 	g.caughtUp()
-	holds(t, g.board, "true")
+	holds(t, g.shows(), "true")
+}
+
+// What nobody believes is not said again and again.
+func TestAMonitorThatIsNotBelievedDoesNotFillTheStream(t *testing.T) {
+	y := newYard(t)
+	stranger, err := keys.GenerateSigner()
+	must(t, err)
+	g := y.postSigning(stranger)
+	y.claim("demo")
+	for range 3 {
+		y.round("demo", refused)
+	}
+	raised := func() int {
+		page, err := y.conn("reader").Read(t.Context(), 1, "bm.alert.>", 256)
+		must(t, err)
+		return len(page)
+	}
+	y.until("it has said so once", func() bool { return raised() == 1 })
+	g.caughtUp()
+	y.round("demo", refused)
+	g.later(50 * time.Second)
+	if n := raised(); n != 1 {
+		t.Errorf("said %d times", n)
+	}
+	holds(t, g.shows(), "not believed")
+	g.later(20 * time.Second)
+	g.caughtUp()
+	if n := raised(); n != 2 {
+		t.Errorf("said %d times after a minute", n)
+	}
 }

@@ -247,17 +247,16 @@ type guard struct {
 }
 
 // post makes a monitor; it works until the test ends.
-func (y *yard) post(change ...func(*Config)) *guard {
+func (y *yard) post() *guard { return y.postSigning(y.signers["monitor"]) }
+
+// postSigning makes one that signs with a key.
+func (y *yard) postSigning(key *keys.Signer) *guard {
 	y.t.Helper()
 	cfg := DefaultConfig()
-	for _, f := range change {
-		f(&cfg)
-	}
-	must(y.t, cfg.Validate())
 	g := &guard{y: y, conn: y.dial("monitor"), done: make(chan error, 1), tick: make(chan time.Time)}
 	env := &host.Env{
 		Layout: site.Layout{Dir: y.dir}, Actor: "monitor", Version: "test", Log: slog.New(slog.NewTextHandler(testWriter{y.t}, nil)),
-		Bus: g.conn, Append: g.conn.Appender(signing{y.signers["monitor"]}), Standing: y.standing(g.conn), Report: g.report,
+		Bus: g.conn, Append: g.conn.Appender(signing{key}), Standing: y.standing(g.conn), Report: g.report,
 	}
 	g.watch = newWatch(cfg, env, clock{now: g.now, tick: g.tick})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -280,6 +279,12 @@ func (g *guard) report(ready bool, reason string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.board = fmt.Sprint(ready, " ", reason)
+}
+
+func (g *guard) shows() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.board
 }
 
 // later sets the clock forward and lets the monitor look, twice: when the
