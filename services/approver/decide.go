@@ -11,12 +11,12 @@ import (
 	"github.com/banksman/banksman/services/internal/policy"
 )
 
-// request is a job as the policy sees it.
-func request(j lifecycle.Job) policy.Request {
+// request is a job as the policy sees it at a moment.
+func request(j lifecycle.Job, now time.Time) policy.Request {
 	r := policy.Request{
 		Argv: j.Proposal.Argv, Cwd: j.Proposal.Cwd, Pool: j.Pool, Proposer: j.Proposal.Proposer.String(),
 		Timeout_s: j.Proposal.TimeoutS, MaxAttempts: j.Proposal.MaxAttempts,
-		EnvNames: slices.Sorted(maps.Keys(j.Proposal.Env)),
+		EnvNames: slices.Sorted(maps.Keys(j.Proposal.Env)), Env: j.Proposal.Env, At: now,
 	}
 	if j.Resolution != nil {
 		r.RealCwd, r.ResolvedPath = j.Resolution.Cwd, j.Resolution.Program.Path
@@ -47,7 +47,7 @@ func decide(c *Config, j lifecycle.Job, p *policy.Policy, now time.Time) verdict
 	if j.Assessment != nil && j.Assessment.Resolution == j.ResolutionDigest {
 		return verdict{} // people have it
 	}
-	d := p.Assess(request(j))
+	d := p.Assess(request(j, now))
 	switch d.Verdict {
 	case policy.Allow:
 		return verdict{kind: "job.approved", payload: &events.JobApproved{
@@ -63,7 +63,7 @@ func decide(c *Config, j lifecycle.Job, p *policy.Policy, now time.Time) verdict
 
 // unresolved decides what can be decided before a worker has looked.
 func unresolved(c *Config, j lifecycle.Job, p *policy.Policy, now time.Time) verdict {
-	d := p.Static(request(j))
+	d := p.Static(request(j, now))
 	if d.Verdict == policy.Deny {
 		return denied(j, p, d)
 	}

@@ -236,6 +236,6 @@ func (g *gate) assess(ctx context.Context, data []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := p.Static(policy.Request{Argv: q.Argv, Cwd: q.Cwd, Pool: q.Pool, Proposer: q.Proposer, Timeout_s: q.TimeoutS, MaxAttempts: q.MaxAttempts, EnvNames: q.EnvNames})
+	d := p.Static(policy.Request{Argv: q.Argv, Cwd: q.Cwd, Pool: q.Pool, Proposer: q.Proposer, Timeout_s: q.TimeoutS, MaxAttempts: q.MaxAttempts, EnvNames: q.EnvNames, At: time.Now()})
 	return query.Assessment{Verdict: d.Verdict.String(), Rule: d.Rule, Code: string(d.Code), Reason: d.Reason, Instead: d.Instead, Quorum: d.Quorum, Policy: p.Digest()}, nil
 }

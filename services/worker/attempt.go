@@ -97,7 +97,7 @@ func (s *shift) check(ctx context.Context, j lifecycle.Job, sealed seal) (sight,
 	if _, err := s.believe(sealed.stored); err != nil {
 		return sight{}, nil, fmt.Errorf("start job %s: the seal that covers its approval: %w", j.ID, err)
 	}
-	if fault := permitted(j, p.Assess(request(j, j.Resolution.Cwd, j.Resolution.Program.Path))); fault != nil {
+	if fault := permitted(j, p.Assess(request(j, j.Resolution.Cwd, j.Resolution.Program.Path, time.Now()))); fault != nil {
 		return sight{}, fault, nil
 	}
 	seen, fault := look(j, p, s.cfg.search())

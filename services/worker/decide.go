@@ -79,13 +79,13 @@ func declined(j lifecycle.Job, me identity) bool {
 	})
 }
 
-// request is the job as policy looks at it; cwd and program are empty before
-// resolution.
-func request(j lifecycle.Job, cwd, program string) policy.Request {
+// request is the job as policy looks at it at a moment; cwd and program are empty
+// before resolution.
+func request(j lifecycle.Job, cwd, program string, at time.Time) policy.Request {
 	p := j.Proposal
 	q := policy.Request{
 		Argv: p.Argv, Cwd: p.Cwd, RealCwd: cwd, ResolvedPath: program, Pool: j.Pool,
-		Proposer: p.Proposer.ID, Timeout_s: p.TimeoutS, MaxAttempts: p.MaxAttempts,
+		Proposer: p.Proposer.String(), Env: p.Env, At: at, Timeout_s: p.TimeoutS, MaxAttempts: p.MaxAttempts,
 	}
 	for name := range p.Env {
 		q.EnvNames = append(q.EnvNames, name)

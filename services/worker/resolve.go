@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/banksman/banksman/events"
 	"github.com/banksman/banksman/events/lifecycle"
@@ -49,7 +50,7 @@ func look(j lifecycle.Job, p *policy.Policy, search string) (sight, *change) {
 	if s.resolved.Files, err = interpreters(program, cwd, inner); err != nil {
 		return s, missing(err)
 	}
-	s.decision = p.Assess(request(j, cwd, program))
+	s.decision = p.Assess(request(j, cwd, program, time.Now()))
 	marked := s.decision.CodeArgs
 	if j.Resolution != nil {
 		for _, f := range j.Resolution.Files {

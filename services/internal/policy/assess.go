@@ -3,7 +3,8 @@ package policy
 import (
 	"fmt"
 	"path"
-	"strings"
+	"slices"
+	"unicode"
 )
 
 // Static judges a request by its argument vector, before a worker has resolved it.
@@ -31,36 +32,88 @@ func (p *Policy) decide(r Request) Decision {
 	if refusal.Code != "" {
 		return refusal
 	}
-	for _, rule := range p.rules {
-		if rule.decision == Deny && p.consider(rule, q).rank == matched {
-			return rule.decide(q)
+	all := unfold(q.Argv, []string{q.Cwd, q.RealCwd})
+	if d, decided := p.forbid(q, all); decided {
+		return d
+	}
+	d, _ := p.permit(q)
+	d = p.judge(q, d, all)
+	if p.shadow {
+		return d.shadowed()
+	}
+	return d
+}
+
+// forbid reports whether a rule denies the request or what it starts. So does a
+// permitting rule for the arguments that it denies.
+func (p *Policy) forbid(q Request, all plan) (Decision, bool) {
+	for _, v := range all.views[1:] {
+		for _, folder := range v.folders {
+			if v.moved && withinFold(folder, p.env.DataDir) {
+				return inDataDir(), true
+			}
 		}
 	}
+	for _, rule := range p.rules {
+		switch {
+		case rule.decision == Deny && rule.denies(q, all).rank == matched:
+			return rule.decide(q), true
+		case rule.deniesArgs(q, all):
+			return Decision{
+				Rule: rule.id, Code: CodeDeniedArg, Instead: orElse(rule.instead, "propose it without that argument"),
+				Reason: fmt.Sprintf("rule %s denies one of the arguments", rule.id),
+			}, true
+		}
+	}
+	return Decision{}, false
+}
+
+// deniesArgs reports whether the rule permits something, but not with these arguments.
+func (r *rule) deniesArgs(q Request, all plan) bool {
+	return r.decision != Deny && len(r.denyArgs)+len(r.denyText) > 0 && r.denies(q, all).rank == matched
+}
+
+// permit returns what the permitting rules say of the request alone, and the rule that
+// decided, nil when none did.
+func (p *Policy) permit(q Request) (Decision, *rule) {
 	var tooMuch Decision
+	var tooMuchOf *rule
 	var nearest miss
 	for _, rule := range p.rules {
 		if rule.decision == Deny {
 			continue
 		}
-		m := p.consider(rule, q)
+		m := p.permits(rule, q)
 		if m.rank == matched {
 			d := rule.decide(q)
 			// Before resolution a later rule may turn out to be the one that matches.
 			if d.Verdict != Deny || resolved(q) {
-				return d
+				return d, rule
 			}
-			if tooMuch.Code == "" {
-				tooMuch = d
+			if tooMuchOf == nil {
+				tooMuch, tooMuchOf = d, rule
 			}
 		}
 		if m.rank > nearest.rank {
 			nearest = m
 		}
 	}
-	if tooMuch.Code != "" {
-		return tooMuch
+	if tooMuchOf != nil {
+		return tooMuch, tooMuchOf
 	}
-	return unlisted(q, nearest)
+	return unlisted(q, nearest), nil
+}
+
+// shadowed turns a decision into that of shadow mode: nothing runs or fails by rule,
+// and the record says what would have happened.
+func (d Decision) shadowed() Decision {
+	d.Shadow = d.Verdict.String()
+	if d.Verdict == Ask {
+		return d
+	}
+	d.Reason = fmt.Sprintf("the policy is in shadow mode and would %s it: %s", d.Shadow, d.Reason)
+	d.Verdict, d.Code, d.Quorum = Ask, CodeShadow, max(1, d.Quorum)
+	return d
 }
 
 // prepare cleans the paths of a request and refuses what no rule can permit.
@@ -75,14 +128,18 @@ func (p *Policy) prepare(r Request) (q Request, refusal Decision) {
 	q.Cwd, q.RealCwd, q.ResolvedPath = clean(r.Cwd), clean(r.RealCwd), clean(r.ResolvedPath)
 	for _, place := range []string{q.Cwd, q.RealCwd, q.ResolvedPath} {
 		if withinFold(place, p.env.DataDir) {
-			return q, Decision{
-				Code:    CodeInDataDir,
-				Reason:  "the working folder or the program lies in the folder where banksman keeps its state, keys and policy",
-				Instead: "work in another folder",
-			}
+			return q, inDataDir()
 		}
 	}
 	return q, Decision{}
+}
+
+func inDataDir() Decision {
+	return Decision{
+		Code:    CodeInDataDir,
+		Reason:  "the working folder or the program lies in the folder where banksman keeps its state, keys and policy",
+		Instead: "work in another folder",
+	}
 }
 
 func malformed(r Request) string {
@@ -90,8 +147,10 @@ func malformed(r Request) string {
 		return "the command names no program"
 	}
 	for _, arg := range r.Argv {
-		if strings.ContainsRune(arg, 0) {
-			return "an argument holds a NUL byte"
+		for _, r := range arg {
+			if r == 0 || unicode.Is(unicode.Bidi_Control, r) {
+				return "an argument holds a NUL byte or a sign that turns the direction of writing"
+			}
 		}
 	}
 	if !path.IsAbs(r.Cwd) || r.RealCwd != "" && !path.IsAbs(r.RealCwd) {
@@ -109,11 +168,12 @@ func (r *rule) decide(q Request) Decision {
 	if r.decision == Deny {
 		return d
 	}
-	d.MaxTimeout_s, d.MaxAttempts = r.timeout_s, r.attempts
+	d.MaxTimeout_s, d.MaxAttempts, d.MaxOutput_bytes = r.timeout_s, r.attempts, r.output_b
 	if over := r.overCeiling(q); over != "" {
 		d.Verdict, d.Code, d.Reason, d.Instead = Deny, CodeOverCeiling, over, "propose it again within that limit"
 		return d
 	}
+	d.Approvers = slices.Clone(r.approvers)
 	d.Quorum, d.CodeArgs, d.Broad = r.quorum, indexes(r.codeArgs, q.Argv), r.broad != ""
 	if d.Reason == "" {
 		d.Reason = fmt.Sprintf("rule %s says %s", r.id, r.decision)
@@ -134,10 +194,7 @@ func (r *rule) overCeiling(q Request) string {
 // unlisted explains a denial by default. It names the program and nothing else of the
 // command, since arguments may be secret.
 func unlisted(q Request, nearest miss) Decision {
-	name := path.Base(q.Argv[0])
-	if len(name) > 64 {
-		name = name[:64] + "..."
-	}
+	name := shown(q.Argv[0])
 	d := Decision{Code: nearest.code()}
 	switch {
 	case nearest.rank <= missProgram:

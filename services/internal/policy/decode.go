@@ -12,25 +12,27 @@ import (
 
 // The keys of the language.
 var (
-	topKeys  = []string{"version", "rule"}
+	topKeys  = []string{"version", "mode", "rule"}
 	ruleKeys = []string{
 		"id", "program", "args", "exact", "flags", "env", "roots", "pools", "proposers", "code_args",
 		"decision", "reason", "instead", "quorum", "max_timeout_s", "max_attempts", "recursive_on",
+		"deny_args", "deny_text", "paths_under", "resolved", "days_utc", "hours_utc", "approvers", "max_output_bytes",
 		"match", "not_match",
 	}
 )
 
-// decodeText reads text as TOML and returns its rule tables. Faults go to found.
-func decodeText(text []byte, found *findings) []*table {
+// decodeText reads text as TOML and returns its rule tables, and whether its mode is
+// shadow. Faults go to found.
+func decodeText(text []byte, found *findings) (tables []*table, shadow bool) {
 	where, err := locate(text)
 	if err != nil {
 		found.add(Problem{Code: ProblemSyntax, Message: err.Error(), Next: "shorten it"})
-		return nil
+		return nil, false
 	}
 	var root map[string]any
 	if _, err := toml.Decode(string(text), &root); err != nil {
 		found.add(syntaxProblem(err))
-		return nil
+		return nil, false
 	}
 	top := &table{values: root, lines: where.top, found: found}
 	top.refuseUnknown(topKeys)
@@ -39,7 +41,7 @@ func decodeText(text []byte, found *findings) []*table {
 	if _, given := root["rule"]; given && !ok {
 		top.wrongType("rule", "a series of [[rule]] tables")
 	}
-	tables := make([]*table, 0, len(list))
+	tables = make([]*table, 0, len(list))
 	for i, values := range list {
 		t := &table{values: values, name: "#" + strconv.Itoa(i+1), line: where.top["rule"], found: found}
 		if i < len(where.rules) {
@@ -48,7 +50,16 @@ func decodeText(text []byte, found *findings) []*table {
 		t.refuseUnknown(ruleKeys)
 		tables = append(tables, t)
 	}
-	return tables
+	return tables, top.checkMode()
+}
+
+// checkMode reads mode and reports whether the policy only shadows.
+func (t *table) checkMode() bool {
+	mode := t.text("mode")
+	if t.has("mode") && mode != "enforce" && mode != "shadow" {
+		t.problem(ProblemBadValue, "mode", fmt.Sprintf("mode is %q", mode), `write "enforce" or "shadow"`)
+	}
+	return mode == "shadow"
 }
 
 func syntaxProblem(err error) Problem {

@@ -20,6 +20,9 @@ type Step struct {
 	Decides bool
 	// Why says why it matched or why not.
 	Why string
+	// Starts is the command that the step is about when it is not the proposed one but
+	// one that it starts; the strictest of them counts.
+	Starts []string
 }
 
 // String returns the step in one line.
@@ -27,6 +30,9 @@ func (s Step) String() string {
 	name, mark := s.Rule, "no "
 	if name == "" {
 		name = "(no rule)"
+	}
+	if len(s.Starts) > 0 {
+		name = fmt.Sprintf("starts %q, %s", s.Starts, name)
 	}
 	if s.Matched {
 		mark = "yes"
@@ -48,9 +54,11 @@ func (p *Policy) Explain(r Request) []Step {
 	q, refusal := p.prepare(r)
 	var steps []Step
 	if refusal.Code == "" {
+		all := unfold(q.Argv, []string{q.Cwd, q.RealCwd})
 		for _, rule := range p.rules {
-			steps = append(steps, p.step(rule, q, d))
+			steps = append(steps, p.step(rule, q, all, d))
 		}
+		steps = append(steps, p.inner(q, all)...)
 	}
 	if d.Rule == "" {
 		steps = append(steps, Step{Decision: d.Verdict, Matched: true, Decides: true, Why: d.Reason})
@@ -58,10 +66,37 @@ func (p *Policy) Explain(r Request) []Step {
 	return steps
 }
 
-func (p *Policy) step(r *rule, q Request, d Decision) Step {
-	m := p.consider(r, q)
+// inner returns what the rules say of each command that the request starts.
+func (p *Policy) inner(q Request, all plan) []Step {
+	var steps []Step
+	for _, v := range all.views[1:] {
+		if !v.judged || len(steps) >= maxInnerSteps {
+			continue
+		}
+		d, rule := p.permit(p.innerRequest(q, v))
+		s := Step{Starts: v.argv, Decision: d.Verdict, Why: d.Reason}
+		if rule != nil {
+			s.Rule, s.Line = rule.id, rule.line
+		}
+		steps = append(steps, s)
+	}
+	for _, doubt := range all.doubts {
+		steps = append(steps, Step{Decision: Ask, Why: "it holds " + string(doubt)})
+	}
+	return steps
+}
+
+// maxInnerSteps bounds an explanation that people read.
+const maxInnerSteps = 100
+
+func (p *Policy) step(r *rule, q Request, all plan, d Decision) Step {
+	m := p.consider(r, q, all)
 	s := Step{Rule: r.id, Line: r.line, Decision: r.decision, Matched: m.rank == matched, Decides: r.id == d.Rule, Why: m.text}
 	switch {
+	case s.Decides && d.Code == CodeDeniedArg:
+		s.Matched, s.Why = true, "an argument is one of those that it denies, and that wins wherever it stands"
+	case s.Decides && s.Matched && d.Code != CodeRule && r.decision != Deny && d.Verdict != r.decision:
+		s.Why = d.Reason
 	case s.Matched && r.decision != Deny && r.overCeiling(q) != "":
 		s.Why = r.overCeiling(q)
 	case s.Matched && s.Decides && r.decision == Deny:

@@ -33,6 +33,7 @@ type Policy struct {
 	env    Env
 	rules  []*rule
 	roots  []string // every root that any rule names
+	shadow bool
 }
 
 // Parse reads and validates text. The name, usually a file name, only serves error
@@ -43,7 +44,8 @@ func Parse(name string, text []byte, env Env) (*Policy, error) {
 	sum := sha256.Sum256(text)
 	p := &Policy{text: slices.Clone(text), digest: hex.EncodeToString(sum[:])}
 	p.env = Env{DataDir: env.DataDir, Homes: slices.Clone(env.Homes)}
-	tables := decodeText(text, &found)
+	tables, shadow := decodeText(text, &found)
+	p.shadow = shadow
 	seen := map[string]int{}
 	for _, t := range tables {
 		r := readRule(t, p.env)
@@ -100,7 +102,11 @@ func (p *Policy) checkExamples(t *table, r *rule) {
 			key, verb = "not_match", "is matched"
 		}
 		for _, argv := range t.vectors(key) {
-			got := p.consider(r, exampleOf(r, argv))
+			q := exampleOf(r, argv)
+			got := p.consider(r, q, unfold(q.Argv, []string{q.Cwd}))
+			if r.decision != Deny && got.rank == matched && r.deniesArgs(q, unfold(q.Argv, []string{q.Cwd})) {
+				got = missed(missArgs, "deny_args or deny_text denies it")
+			}
 			if (got.rank == matched) != want {
 				t.problem(ProblemExampleFailed, key, fmt.Sprintf("the example %q %s: %s", argv, verb, orElse(got.text, "the rule fits it")), "correct the rule or the example")
 			}
@@ -118,6 +124,9 @@ func exampleOf(r *rule, argv []string) Request {
 	}
 	for _, proposer := range r.proposers[:min(1, len(r.proposers))] {
 		q.Proposer = proposer
+	}
+	if r.decision == Deny {
+		q.At = r.window.moment()
 	}
 	return q
 }

@@ -1,6 +1,9 @@
 package policy
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // Verdict is what the policy says about a request. The zero value denies, and a
 // greater value permits more.
@@ -65,9 +68,15 @@ type Request struct {
 	ResolvedPath string
 	// EnvNames are the names of the environment values that the proposal sets.
 	EnvNames []string
+	// Env holds those values, as far as they are known. Rules that name a value in env
+	// look at it.
+	Env map[string]string
+	// At is the moment at which the request is judged. The policy has no clock; it is
+	// the caller's, or the stream's.
+	At time.Time
 	// Pool is the worker pool that would run the command.
 	Pool string
-	// Proposer is the actor token of who proposed it.
+	// Proposer is who proposed it: "agent:NAME", "person:TOKEN", or the name alone.
 	Proposer string
 	// Timeout_s is the proposed time limit in seconds, 0 when none was named.
 	Timeout_s int
@@ -95,6 +104,13 @@ const (
 	CodeEnvironment Code = "environment"
 	// CodeOverCeiling means that the rule's ceiling on time or attempts is exceeded.
 	CodeOverCeiling Code = "over_ceiling"
+	// CodeDeniedArg means that deny_args or deny_text of the rule denies an argument.
+	CodeDeniedArg Code = "denied_argument"
+	// CodeDynamic means that a rule allows the command, but a person has to look at what
+	// else it may start.
+	CodeDynamic Code = "dynamic"
+	// CodeShadow means that the policy is in shadow mode and decides nothing by itself.
+	CodeShadow Code = "shadow"
 	// CodeInDataDir means that the working folder or the program lies in the data folder.
 	CodeInDataDir Code = "in_data_dir"
 	// CodeUnresolved means that Assess was asked without a resolution.
@@ -119,6 +135,13 @@ type Decision struct {
 	Instead string
 	// Quorum is how many persons have to approve; 0 unless Verdict is Ask.
 	Quorum int
+	// Approvers are the persons who may approve; anybody with the right when it is empty.
+	Approvers []string
+	// Shadow is what the policy would decide in enforce mode, "" in that mode. Only what
+	// a deny rule denies is decided in shadow mode; everything else asks.
+	Shadow string
+	// MaxOutput_bytes is the rule's ceiling on stored output, 0 for none.
+	MaxOutput_bytes int
 	// CodeArgs are the indexes into Argv whose files the worker digests, ascending.
 	// An argument that names no regular file there has no digest.
 	CodeArgs []int

@@ -9,11 +9,13 @@ import (
 
 // The bounds of numbers in a rule.
 const (
-	maxQuorum      = 9
-	maxTimeout_s   = 7 * 24 * 3600
-	maxAttempts    = 100
-	maxIDLetters   = 64
-	exampleWorkDir = "/srv/example"
+	maxQuorum    = 9
+	maxTimeout_s = 7 * 24 * 3600
+	maxAttempts  = 100
+	// maxOutput_bytes is the largest ceiling on output that means anything.
+	maxOutput_bytes = 1 << 40
+	maxIDLetters    = 64
+	exampleWorkDir  = "/srv/example"
 )
 
 var (
@@ -41,7 +43,15 @@ type rule struct {
 	timeout_s   int
 	attempts    int
 	recursiveOn guard
-	broad       string // why the rule is broad, "" when it is not
+	denyArgs    []string // see spelled
+	denyText    []string
+	pathsUnder  []string // nil when arguments are not confined
+	resolved    []string
+	window      window
+	approvers   []string
+	output_b    int
+	values      map[string]any // the table as written
+	broad       string         // why the rule is broad, "" when it is not
 }
 
 // named returns the programs of the rule for a message, a long list shortened.
@@ -56,7 +66,7 @@ func (r *rule) named() string {
 // readRule validates one table. It reports every fault it finds and returns a rule
 // that is only of use when there was none.
 func readRule(t *table, env Env) *rule {
-	r := &rule{line: t.line}
+	r := &rule{line: t.line, values: t.values}
 	r.id = t.text("id")
 	switch {
 	case r.id == "":
@@ -69,14 +79,19 @@ func readRule(t *table, env Env) *rule {
 	r.programs = readPrograms(t)
 	r.decision = readDecision(t)
 	r.args, r.exact, r.flags = t.texts("args"), t.truth("exact"), t.texts("flags")
-	r.env = t.texts("env")
+	r.denyArgs, r.denyText = t.texts("deny_args"), t.texts("deny_text")
+	r.pathsUnder = readPathsUnder(t)
+	r.resolved = readResolved(t)
+	r.window = readWindow(t)
+	r.env = readEnv(t)
 	r.roots = t.texts("roots")
-	r.pools, r.proposers = readActors(t, "pools"), readActors(t, "proposers")
+	r.pools, r.proposers, r.approvers = readActors(t, "pools"), readProposers(t), readActors(t, "approvers")
 	r.codeArgs = readCodeArgs(t)
 	r.reason, r.instead = t.text("reason"), t.text("instead")
 	r.quorum = t.number("quorum", 1, maxQuorum)
 	r.timeout_s = t.number("max_timeout_s", 1, maxTimeout_s)
 	r.attempts = t.number("max_attempts", 1, maxAttempts)
+	r.output_b = t.number("max_output_bytes", 1, maxOutput_bytes)
 	r.recursiveOn = readGuard(t, env)
 	if r.decision == Ask && r.quorum == 0 {
 		r.quorum = 1
@@ -141,6 +156,47 @@ func readActors(t *table, key string) []string {
 	return list
 }
 
+// readProposers reads names that may say of which kind they are: agent:local.
+func readProposers(t *table) []string {
+	list := t.texts("proposers")
+	for _, entry := range list {
+		kind, name, kinded := strings.Cut(entry, ":")
+		if !kinded {
+			name = entry
+		}
+		if kinded && kind != "agent" && kind != "person" || !actorForm.MatchString(name) {
+			t.problem(ProblemBadValue, "proposers", fmt.Sprintf("%q is no name for proposers", entry), `a name has 1 to 32 of the letters a-z 0-9 _ -, and may begin with "agent:" or "person:"`)
+		}
+	}
+	return list
+}
+
+func readResolved(t *table) []string {
+	list := t.texts("resolved")
+	if t.has("resolved") && len(list) == 0 {
+		t.problem(ProblemBadValue, "resolved", "resolved is empty, so the rule matches nothing", "name the real path of the program")
+	}
+	for _, file := range list {
+		if !path.IsAbs(file) || path.Clean(file) != file {
+			t.problem(ProblemBadProgram, "resolved", fmt.Sprintf("resolved holds %q", file), "write a clean absolute path without symbolic links")
+		}
+	}
+	return list
+}
+
+var envForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// readEnv reads names of environment values, each with a pattern for the value or not.
+func readEnv(t *table) []string {
+	list := t.texts("env")
+	for _, entry := range list {
+		if name, _, _ := strings.Cut(entry, "="); !envForm.MatchString(name) {
+			t.problem(ProblemBadValue, "env", fmt.Sprintf("env holds %q", entry), `write "NAME", or "NAME=value" with a pattern for the value`)
+		}
+	}
+	return list
+}
+
 // checkTogether reports keys that have no meaning beside the rule's others, so that
 // nobody relies on a line that does nothing.
 func checkTogether(t *table, r *rule) {
@@ -148,7 +204,7 @@ func checkTogether(t *table, r *rule) {
 		return // Already reported, and it says nothing about the other keys.
 	}
 	if r.decision == Deny {
-		for _, key := range []string{"flags", "env", "code_args", "max_timeout_s", "max_attempts"} {
+		for _, key := range []string{"flags", "env", "code_args", "max_timeout_s", "max_attempts", "max_output_bytes", "paths_under", "resolved"} {
 			misplaced(t, key, "a rule that denies")
 		}
 		if strings.TrimSpace(r.reason) == "" {
@@ -161,6 +217,7 @@ func checkTogether(t *table, r *rule) {
 		misplaced(t, "env", "a rule that asks, where the person sees every environment value")
 	} else {
 		misplaced(t, "quorum", "a rule that asks nobody")
+		misplaced(t, "approvers", "a rule that asks nobody")
 	}
 	if r.exact {
 		misplaced(t, "flags", "exact = true, which takes no further argument")
@@ -168,6 +225,18 @@ func checkTogether(t *table, r *rule) {
 	if t.has("recursive_on") {
 		misplaced(t, "args", "recursive_on, which reads the arguments itself")
 		misplaced(t, "exact", "recursive_on, which reads the arguments itself")
+		misplaced(t, "deny_args", "recursive_on, which reads the arguments itself")
+		misplaced(t, "deny_text", "recursive_on, which reads the arguments itself")
+	}
+	if len(r.approvers) > 0 && r.quorum > len(r.approvers) {
+		t.problem(ProblemBadValue, "approvers", fmt.Sprintf("the rule asks for %d persons and names %d", r.quorum, len(r.approvers)), "name more of them, or lower quorum")
+	}
+	for _, key := range []string{"deny_args", "deny_text"} {
+		for _, text := range t.texts(key) {
+			if text == "" || text == "-" || text == "--" {
+				t.problem(ProblemBadValue, key, fmt.Sprintf("%s holds %q", key, text), "write an option such as --force, or a pattern")
+			}
+		}
 	}
 }
 

@@ -5,100 +5,88 @@ import (
 	"strings"
 )
 
-// view is one command that an argument vector plainly shows: the vector itself, or
-// what a wrapper at its head would start.
-type view struct {
-	argv []string
-	// folders are the working folders that relative operands may count from.
-	folders []string
-	// wrapped marks a command behind a wrapper; where its program lies is not known.
-	wrapped bool
-	// loose marks words too many to try one by one; naming a denied program among them
-	// is enough to be denied.
-	loose bool
-}
-
 // wrapper describes how a program that starts another one reads its arguments.
 type wrapper struct {
 	// plain and valued list the options without and with a value as a following word.
 	plain, valued string
 	// operands is how many words stand between the options and the command.
 	operands int
+	// clear marks a wrapper that changes nothing about the command besides time,
+	// priority or terminal; inside a shell text it needs no rule of its own.
+	clear bool
+	// feeds marks a wrapper that adds arguments of its own.
+	feeds bool
 }
 
-// wrappers are the programs that views looks through. Options that are not listed
-// make it try every later word as the command, so the table only saves false alarms.
-func wrappers() map[string]wrapper {
-	return map[string]wrapper{
-		"busybox":    {},
-		"builtin":    {},
-		"chroot":     {plain: "--skip-chdir", operands: 1},
-		"command":    {plain: "-p"},
-		"doas":       {plain: "-n", valued: "-u -C"},
-		"env":        {plain: "-i - --ignore-environment -v --debug", valued: "-u --unset -C --chdir"},
-		"exec":       {plain: "-c -l", valued: "-a"},
-		"ionice":     {plain: "-t", valued: "-c -n --class --classdata"},
-		"nice":       {valued: "-n --adjustment"},
-		"nohup":      {},
-		"setsid":     {plain: "-c -f -w --ctty --fork --wait"},
-		"stdbuf":     {valued: "-i -o -e --input --output --error"},
-		"sudo":       {plain: "-n -E -H -k -S -b -P", valued: "-u -g -p -D -C -T -R -h --user --group --chdir --chroot"},
-		"time":       {plain: "-p -v", valued: "-f -o"},
-		"timeout":    {plain: "-v --foreground --preserve-status", valued: "-s -k --signal --kill-after", operands: 1},
-		"toybox":     {},
-		"xargs":      {plain: "-0 -r -t -x", valued: "-n -P -I -L -s -d -a"},
-		"unshare":    {plain: "-r -m -n -p -f -u -i -U"},
-		"strace":     {plain: "-f -q", valued: "-e -o -p"},
-		"watch":      {plain: "-t -x", valued: "-n"},
-		"caffeinate": {plain: "-d -i -m -s -u", valued: "-t -w"},
+// wrapperOf describes the wrapper of that base name. Options that are not listed make
+// unfold try every later word as the command, so the table only saves false alarms.
+func wrapperOf(name string) (wrapper, bool) {
+	switch name {
+	case "busybox", "toybox":
+		return wrapper{}, true
+	case "builtin":
+		return wrapper{clear: true}, true
+	case "chroot":
+		return wrapper{plain: "--skip-chdir", operands: 1}, true
+	case "command":
+		return wrapper{plain: "-p", clear: true}, true
+	case "doas":
+		return wrapper{plain: "-n", valued: "-u -C"}, true
+	case "env":
+		return wrapper{plain: "-i - --ignore-environment -v --debug", valued: "-u --unset -C --chdir", clear: true}, true
+	case "exec":
+		return wrapper{plain: "-c -l", valued: "-a", clear: true}, true
+	case "flock":
+		return wrapper{plain: "-n -x -s -e -u -o -F --nb --nonblock --exclusive --shared", valued: "-w -E --timeout --wait", operands: 1}, true
+	case "ionice":
+		return wrapper{plain: "-t", valued: "-c -n --class --classdata", clear: true}, true
+	case "nice":
+		return wrapper{valued: "-n --adjustment", clear: true}, true
+	case "nohup":
+		return wrapper{clear: true}, true
+	case "setsid":
+		return wrapper{plain: "-c -f -w --ctty --fork --wait", clear: true}, true
+	case "stdbuf":
+		return wrapper{valued: "-i -o -e --input --output --error", clear: true}, true
+	case "sudo":
+		return wrapper{plain: "-n -E -H -k -S -b -P", valued: "-u -g -p -D -C -T -R -h --user --group --chdir --chroot"}, true
+	case "time":
+		return wrapper{plain: "-p -v", valued: "-f -o", clear: true}, true
+	case "timeout":
+		return wrapper{plain: "-v --foreground --preserve-status", valued: "-s -k --signal --kill-after", operands: 1, clear: true}, true
+	case "xargs":
+		return wrapper{plain: "-0 -r -t -x --null --no-run-if-empty", valued: "-n -P -I -L -s -d -a", feeds: true}, true
+	case "unshare":
+		return wrapper{plain: "-r -m -n -p -f -u -i -U"}, true
+	case "strace", "ltrace":
+		return wrapper{plain: "-f -q", valued: "-e -o -p"}, true
+	case "watch":
+		return wrapper{plain: "-t -x -d -b -e -g -c", valued: "-n"}, true
+	case "caffeinate":
+		return wrapper{plain: "-d -i -m -s -u", valued: "-t -w"}, true
+	case "parallel", "nsenter", "runuser", "firejail", "bwrap", "gdb", "perf", "entr", "dbus-run-session", "systemd-run", "chrt", "taskset", "prlimit", "fakeroot", "unbuffer", "catchsegv", "numactl":
+		// Their options are too many to list, so every word may begin the command.
+		return wrapper{operands: -1}, true
 	}
-}
-
-const maxWrapping = 8
-
-// views returns every command that argv plainly shows, argv itself first.
-func views(argv, folders []string) []view {
-	table := wrappers()
-	all := []view{{argv: argv, folders: folders}}
-	for depth := 0; depth < maxWrapping; depth++ {
-		outer := all[len(all)-1]
-		if len(outer.argv) < 2 {
-			return all
-		}
-		w, known := table[strings.ToLower(path.Base(outer.argv[0]))]
-		if !known {
-			return all
-		}
-		start, sure := w.command(outer.argv)
-		reached := reachable(outer.argv[1:start], outer.folders)
-		if !sure {
-			return append(all, suffixes(outer.argv, reached)...)
-		}
-		if start >= len(outer.argv) {
-			return all
-		}
-		all = append(all, view{argv: outer.argv[start:], folders: reached, wrapped: true})
-	}
-	last := all[len(all)-1]
-	return append(all, suffixes(last.argv, last.folders)...)
+	return wrapper{}, false
 }
 
 // command returns where in argv the wrapped command begins, and whether every word
 // before it was understood.
 func (w wrapper) command(argv []string) (start int, sure bool) {
-	plain, valued := strings.Fields(w.plain), strings.Fields(w.valued)
-	i := 1
-	for ; i < len(argv); i++ {
+	if w.operands < 0 {
+		return len(argv), false
+	}
+	for i := 1; i < len(argv); i++ {
 		arg := argv[i]
 		name, _, joined := strings.Cut(arg, "=")
 		switch {
 		case arg == "--":
+			return min(i+1+w.operands, len(argv)), true
+		case word(w.plain, arg), joined && word(w.valued, name):
+		case word(w.valued, arg):
 			i++
-			return min(i+w.operands, len(argv)), true
-		case contains(plain, arg), joined && contains(valued, name):
-		case contains(valued, arg):
-			i++
-		case joinedShort(arg, valued):
+		case w.joinedShort(arg):
 		case assignment(arg):
 		case strings.HasPrefix(arg, "-"):
 			return len(argv), false
@@ -109,13 +97,26 @@ func (w wrapper) command(argv []string) (start int, sure bool) {
 	return len(argv), true
 }
 
-// joinedShort reports whether arg is a short option with its value in the same word,
-// such as -n5 or -oL, or the bare number that nice takes.
-func joinedShort(arg string, valued []string) bool {
-	if len(arg) < 3 || arg[0] != '-' || arg[1] == '-' {
+// word reports whether s is one of the words of list, which blanks separate.
+func word(list, s string) bool {
+	if s == "" || strings.Contains(s, " ") {
 		return false
 	}
-	return contains(valued, arg[:2]) || contains(valued, "-n") && strings.Trim(arg[1:], "0123456789") == ""
+	for have := range strings.SplitSeq(list, " ") {
+		if have == s {
+			return true
+		}
+	}
+	return false
+}
+
+// joinedShort reports whether arg is a short option with its value in the same word,
+// such as -n5 or -oL, or the bare number that nice takes.
+func (w wrapper) joinedShort(arg string) bool {
+	if len(arg) < 3 || arg[0] != '-' || arg[1] == '-' {
+		return len(arg) == 2 && arg[0] == '-' && arg[1] >= '0' && arg[1] <= '9' && word(w.valued, "-n")
+	}
+	return word(w.valued, arg[:2]) || word(w.valued, "-n") && strings.Trim(arg[1:], "0123456789") == ""
 }
 
 // assignment reports whether arg sets a variable, as env and sudo take it.
@@ -124,64 +125,24 @@ func assignment(arg string) bool {
 	return ok && name != "" && !strings.ContainsAny(name, "/-")
 }
 
-// maxSuffixes bounds the words that are tried one by one, since the work grows with
-// their square and whoever proposes chooses how many there are.
-const maxSuffixes = 64
-
-// suffixes returns every later word of argv as if a command began there. A word with
-// blanks may itself hold a command (env -S), so its fields are tried as well.
-func suffixes(argv, folders []string) []view {
-	if len(argv) > maxSuffixes {
-		return []view{{argv: argv[1:], wrapped: true, loose: true}}
-	}
-	folders = reachable(argv[1:], folders)
-	var all []view
+// findCommands returns the commands that find would start for its files.
+func findCommands(argv []string) [][]string {
+	var all [][]string
 	for i := 1; i < len(argv); i++ {
-		all = append(all, view{argv: argv[i:], folders: folders, wrapped: true})
-		fields := splitWord(argv[i])
-		if len(fields) > maxSuffixes {
-			all = append(all, view{argv: fields, wrapped: true, loose: true})
-			continue
-		}
-		if len(fields) == 1 && fields[0] == argv[i] {
-			continue
-		}
-		whole := append(fields, argv[i+1:]...)
-		for j := range fields {
-			all = append(all, view{argv: whole[j:], folders: folders, wrapped: true})
-		}
-	}
-	return all
-}
-
-// splitWord returns what env -S would make of a word, as far as no quotes are involved.
-func splitWord(word string) []string {
-	return strings.Fields(strings.TrimPrefix(strings.TrimPrefix(word, "--split-string="), "-S"))
-}
-
-// maxFolders bounds the work for one wrapper; it is far above what a person writes.
-const maxFolders = 32
-
-// reachable adds to folders those outside the working folder that the words of a
-// wrapper may change to (env -C, sudo --chdir, chroot).
-func reachable(words, folders []string) []string {
-	all := append([]string(nil), folders...)
-	for _, word := range words {
-		if _, value, ok := strings.Cut(word, "="); ok {
-			word = value
-		} else if len(word) > 2 && word[0] == '-' && word[1] != '-' {
-			word = word[2:]
-		}
-		switch {
-		case len(all) >= maxFolders:
-			return all
-		case path.IsAbs(word):
-			all = append(all, path.Clean(word))
-		case strings.HasPrefix(word, ".."):
-			for _, folder := range folders {
-				all = append(all, path.Join("/", folder, word))
+		switch argv[i] {
+		case "-exec", "-execdir", "-ok", "-okdir":
+			end := i + 1
+			for end < len(argv) && argv[end] != ";" && !(argv[end] == "+" && argv[end-1] == "{}") {
+				end++
 			}
+			if end > i+1 {
+				all = append(all, argv[i+1:end])
+			}
+			i = end
 		}
 	}
 	return all
 }
+
+// baseName returns the base name of a program in lower-case letters.
+func baseName(program string) string { return strings.ToLower(path.Base(program)) }

@@ -85,6 +85,7 @@ var owners = []owner{
 		"keys makes checkpoint signers, tlog signs with them, the auditor carries them from the one to the other"},
 	{"github.com/BurntSushi/toml", []string{"services/internal/config", "services/internal/policy"}, nil,
 		"the configuration and the policy are the two files that people write"},
+	{"mvdan.cc/sh/v3/syntax", []string{"services/internal/shell"}, nil, "what a shell text starts is read in one place"},
 	{"go.etcd.io/bbolt", []string{"services/internal/index"}, nil, "the database's format stays private to the index"},
 	{"github.com/spf13/cobra", []string{"services/front"}, nil, "the command line knows the roles, roles know no command line"},
 	{"github.com/oklog/run", []string{"services/host"}, nil, "one group runs the roles of a process"},
