@@ -25,7 +25,7 @@ var lacks = []struct {
 	except   map[string]string // an importer of a power, and why that is right
 }{
 	{
-		packages: []string{"./services/proposer", "./services/approver", "./services/auditor", "./services/person", "./cmd/banksman-proposer", "./cmd/banksman-approver", "./cmd/banksman-auditor"},
+		packages: []string{"./services/proposer", "./services/approver", "./services/auditor", "./services/monitor", "./services/person", "./cmd/banksman-proposer", "./cmd/banksman-approver", "./cmd/banksman-auditor", "./cmd/banksman-monitor"},
 		without:  []string{module + "/services/internal/proc", module + "/services/internal/logserver", "github.com/nats-io/nats-server/", "os/exec"},
 	},
 	{
