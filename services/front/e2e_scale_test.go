@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -161,4 +162,38 @@ func TestPoolsKeepApart(t *testing.T) {
 		}
 	}
 	o.Check(y, names)
+}
+
+// A worker that says it belongs to a pool that the trust file does not give it
+// is turned away by the bus, and its jobs wait for somebody who may run them.
+func TestWorkerOfAnotherPoolIsTurnedAway(t *testing.T) {
+	t.Parallel()
+	f, y := newFleet(t)
+	f.Site.Set("bus", "pools", `["default", "b"]`)
+	f.Up("bus", "proposer", "approver", "auditor")
+	f.Site.Must(0, "actor", "add", "w2", "--role", "worker", "--pool", "b")
+	o := f.Site.Observe()
+	outpost := f.Site.Outpost("w2")
+	outpost.Set("worker", "actor", `"w2"`) // and the pool stays default
+	dir, err := binaries()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Site.Propose(y.Job("wanted", "quick"))
+	stranger := outpost.Fleet(dir)
+	stranger.Start("worker")
+	if code := stranger.Member("worker").Wait(); code == 0 {
+		t.Errorf("the stranger ended without a complaint")
+	}
+	if text := stranger.Member("worker").Stderr(); !strings.Contains(text, "may not use") || !strings.Contains(text, "banksman actor ls") {
+		t.Errorf("it does not say why: %s", text)
+	}
+	o.Read()
+	if j := o.Job("wanted"); j.Status.Final() || j.Resolution != nil || len(j.Attempts) > 0 {
+		t.Errorf("the job is %s, resolved by %q", j.Status, j.ResolvedBy)
+	}
+	f.Up("worker")
+	o.AwaitFinal(1)
+	once(t, o, y, []string{"wanted"})
+	o.Check(y, []string{"wanted"})
 }
