@@ -65,8 +65,13 @@ type Conn struct {
 	closed    bool
 }
 
+// believedRefusals in a row are a refused key. A server that puts another trust
+// file in force turns away who logs in at that moment, and does not know yet who
+// was added a moment ago.
+const believedRefusals = 10
+
 // Connect dials the bus and returns once logged in. It tries until ctx ends,
-// except that a refused key is an error at once ([*LoginRefused]). From then
+// except that a key that stays refused is an error soon ([*LoginRefused]). From then
 // on the connection comes back by itself for ever.
 func Connect(ctx context.Context, cfg Config) (*Conn, error) {
 	if err := events.CheckName("actor", cfg.Actor); err != nil {
@@ -83,7 +88,7 @@ func Connect(ctx context.Context, cfg Config) (*Conn, error) {
 		c.api = "$JS.API."
 	}
 	opts := c.options()
-	for {
+	for refusals := 0; ; {
 		nc, err := nats.Connect(cfg.URL, opts...)
 		if err == nil {
 			c.mu.Lock()
@@ -92,7 +97,10 @@ func Connect(ctx context.Context, cfg Config) (*Conn, error) {
 			return c, nil
 		}
 		if refused := c.loginError(err); refused != nil {
-			return nil, refused
+			if refusals++; refusals == believedRefusals || pause(ctx, retryPause) != nil {
+				return nil, refused
+			}
+			continue
 		}
 		if !worthRetrying(err) {
 			return nil, fmt.Errorf("connect to the bus at %s: %w", c.where(), err)
