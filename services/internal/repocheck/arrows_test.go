@@ -99,6 +99,7 @@ var owners = []owner{
 		[]string{"services/worker", "services/supervisor"}, "whoever owns a promise that only the kernel keeps; front turns a signal's name into an exit code"},
 	{"mvdan.cc/sh/v3", []string{"services/internal/shell"}, nil, "one reader of shell text, so that a trap of its parser is known in one place"},
 	{"github.com/charmbracelet/x/ansi", []string{"services/front"}, nil, "front shows output on terminals"},
+	{"github.com/shirou/gopsutil/v4", []string{"services/internal/vitals"}, nil, "vitals alone asks how the machine stands"},
 	{"github.com/compose-spec/compose-go/v2", nil, []string{"deploy/composetest"}, "the specification's reader stays in a module of its own, out of the programs' modules"},
 	{"gopkg.in/yaml.v3", nil, []string{"..."}, "tests read the compose file; no binary does"},
 	{"github.com/creack/pty", nil, []string{"..."}, "tests play the terminal"},

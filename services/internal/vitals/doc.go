@@ -18,7 +18,5 @@
 // # What can go wrong
 //
 // A path may be gone; it is left out, and the error says which. Where the
-// kernel does not tell about memory, its numbers are 0. Only the standard
-// library is used: libraries for this start programs on some systems, and the
-// worker's own binary must not hold os/exec.
+// system does not tell about memory, its numbers are 0.
 package vitals

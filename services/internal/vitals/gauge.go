@@ -7,6 +7,9 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"github.com/shirou/gopsutil/v4/disk"
+	"github.com/shirou/gopsutil/v4/mem"
+
 	"github.com/banksman/banksman/events"
 )
 
@@ -140,9 +143,18 @@ func deviceOf(path string) (uint64, error) {
 
 // measure reads the size of a file system.
 func measure(path string) (total, free int64, err error) {
-	var fs syscall.Statfs_t
-	if err := syscall.Statfs(path, &fs); err != nil {
-		return 0, 0, &os.PathError{Op: "statfs", Path: path, Err: err}
+	u, err := disk.Usage(path)
+	if err != nil {
+		return 0, 0, fmt.Errorf("measure the disk under %s: %w", path, err)
 	}
-	return int64(fs.Blocks) * int64(fs.Bsize), int64(fs.Bavail) * int64(fs.Bsize), nil
+	return int64(u.Total), int64(u.Free), nil
+}
+
+// memory reads the machine's own count.
+func memory() (total, available int64, err error) {
+	m, err := mem.VirtualMemory()
+	if err != nil {
+		return 0, 0, fmt.Errorf("measure the memory: %w", err)
+	}
+	return int64(m.Total), int64(min(m.Available, m.Total)), nil
 }

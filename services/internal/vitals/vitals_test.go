@@ -106,15 +106,3 @@ func TestTheReporterSpeaksOnChangeAndEveryFiveMinutes(t *testing.T) {
 	look(Look, 5) // it could not know that it was stored; where it stands is read
 	look(Look, 5)
 }
-
-func FuzzParseMemory(f *testing.F) {
-	f.Add([]byte("MemTotal:       16318536 kB\nMemFree: 1 kB\nMemAvailable:   12000000 kB\n"))
-	f.Add([]byte("MemTotal: 1 kB\nMemAvailable: 2 kB\n"))
-	f.Add([]byte("MemTotal: 99999999999999999999 kB\n"))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		total, available, err := parseMemory(text)
-		if err == nil && (total <= 0 || available < 0 || available > total) {
-			t.Errorf("%d of %d", available, total)
-		}
-	})
-}
