@@ -27,6 +27,13 @@ const (
 	CodeTwice        = "approved_twice"
 	CodeExpired      = "expired"
 	CodeNoReason     = "no_reason"
+	CodeNoRight      = "no_right"  // the trust file in force does not let the person decide
+	CodeOtherKey     = "other_key" // it names another key than the person's
+	CodeTooLate      = "too_late"  // stored, and refused by the fold
+	CodeWrongRoot    = "wrong_root"
+	CodeBadActor     = "bad_actor"
+	CodeActorExists  = "actor_exists"
+	CodeUnknownActor = "unknown_actor"
 )
 
 func refuse(code, next, format string, args ...any) error {
@@ -40,7 +47,7 @@ func approve(c *Config, j lifecycle.Job, actor, policy string, now time.Time) (*
 	}
 	if j.Tainted || j.Unreadable {
 		return nil, refuse(CodeTainted, "look at it with 'banksman events --job "+j.ID+"'; it may only be denied",
-			"approve job %s: an event that breaks a rule was stored for it (%s)", j.ID, j.TaintCode)
+			"approve job %s: %s", j.ID, unfit(j))
 	}
 	if j.Proposal.Proposer == (events.Proposer{Kind: "person", ID: actor}) {
 		return nil, refuse(CodeSelfApproval, "ask another person", "approve job %s: you proposed it yourself", j.ID)
@@ -57,6 +64,14 @@ func approve(c *Config, j lifecycle.Job, actor, policy string, now time.Time) (*
 		Proposal: j.ProposalDigest, Resolution: j.ResolutionDigest, Policy: policy, Basis: "person",
 		ValidS: c.ApprovalValidS, MaxAttempts: j.Proposal.MaxAttempts, UnsafeSharedUser: j.Resolution.UnsafeSharedUser,
 	}, nil
+}
+
+// unfit says what is wrong with a job's events.
+func unfit(j lifecycle.Job) string {
+	if j.Tainted {
+		return fmt.Sprintf("event %d of it breaks a rule (%s)", j.TaintSeq, j.TaintCode)
+	}
+	return "it has an event of a newer version, which this banksman cannot read"
 }
 
 func declined(j lifecycle.Job) string {

@@ -48,7 +48,7 @@ func (d *Desk) Deny(ctx context.Context, id, reason string) (lifecycle.Job, erro
 }
 
 // decide reads a job, lets draft decide, signs, and reads it again. When the job
-// has moved in between it decides anew.
+// has moved in between it decides anew, and shows anew what is signed.
 func (d *Desk) decide(ctx context.Context, id string, k events.Kind, draft func(lifecycle.Job) (any, error)) (lifecycle.Job, error) {
 	var appender *bus.Appender
 	for {
@@ -56,17 +56,15 @@ func (d *Desk) decide(ctx context.Context, id string, k events.Kind, draft func(
 		if err != nil {
 			return j, err
 		}
+		if d.Show != nil {
+			d.Show(j)
+		}
 		if appender == nil {
-			if d.Show != nil {
-				d.Show(j)
-			}
-			signer, err := keys.LoadSigner(d.Layout.SignKey(d.Config.ActorName), d.Ask)
-			if err != nil {
+			if appender, err = d.pen(k); err != nil {
 				return j, err
 			}
-			appender = d.Bus.Appender(host.Signing{Signer: signer})
 		}
-		_, err = appender.Append(ctx, events.For(k, j.Pool, j.ID, d.Config.ActorName), j.LastSeq, payload)
+		seq, err := appender.Append(ctx, events.For(k, j.Pool, j.ID, d.Config.ActorName), j.LastSeq, payload)
 		var conflict *bus.Conflict
 		if errors.As(err, &conflict) {
 			continue
@@ -74,13 +72,54 @@ func (d *Desk) decide(ctx context.Context, id string, k events.Kind, draft func(
 		if err != nil {
 			return j, fmt.Errorf("store the decision about job %s: %w", id, err)
 		}
-		return d.Standing.Job(ctx, id)
+		return d.counted(ctx, id, seq)
 	}
+}
+
+// pen opens the signing key. A key that the trust file does not name would taint
+// the job for good.
+func (d *Desk) pen(k events.Kind) (*bus.Appender, error) {
+	path := d.Layout.SignKey(d.Config.ActorName)
+	signer, err := keys.LoadSigner(path, d.Ask)
+	if err != nil {
+		return nil, err
+	}
+	file := d.Standing.Book().Current()
+	if file == nil {
+		return nil, refuse(CodeNoRight, "", "sign as %s: no trust file that this banksman can read is in force", d.Config.ActorName)
+	}
+	switch line, ok := file.Find(d.Config.ActorName); {
+	case !ok || !line.MayPublish(k):
+		return nil, refuse(CodeNoRight, "ask who holds the root key; see 'banksman actor ls'", "sign as %s: trust file %d does not let this actor say %s", d.Config.ActorName, file.Version, k)
+	case line.Sign != string(signer.Public()):
+		return nil, refuse(CodeOtherKey, "use the key that belongs to the trust file, or have this one enrolled", "sign with %s: trust file %d names another key for %s", path, file.Version, d.Config.ActorName)
+	}
+	return d.Bus.Appender(host.Signing{Signer: signer}), nil
+}
+
+// counted returns the job after a decision. A decision that the fold refused,
+// because it came too late by the stream's clock, is told as a refusal.
+func (d *Desk) counted(ctx context.Context, id string, seq uint64) (lifecycle.Job, error) {
+	j, err := d.Standing.Job(ctx, id)
+	if err != nil {
+		return j, fmt.Errorf("the decision is stored as event %d; read job %s again: %w", seq, id, err)
+	}
+	counts := j.DeniedBy == d.Config.ActorName
+	for _, a := range j.Approvals {
+		counts = counts || a.Seq == seq
+	}
+	if !counts {
+		return j, refuse(CodeTooLate, "look at it with 'banksman events --job "+id+"'", "decide job %s: event %d was stored and does not count; the job is %s", id, seq, j.Status)
+	}
+	return j, nil
 }
 
 // settled waits for a worker's report and for the gate's assessment, where they
 // are still to come, and returns the job with what is to be signed.
 func (d *Desk) settled(ctx context.Context, id string, draft func(lifecycle.Job) (any, error)) (lifecycle.Job, any, error) {
+	if _, err := d.Standing.Job(ctx, id); err != nil { // an id that is none must not become a subject
+		return lifecycle.Job{}, nil, err
+	}
 	moved := make(chan struct{}, 1)
 	stop, err := d.Bus.Live(ctx, events.Filter("job", id), func(events.Stored) {
 		select {

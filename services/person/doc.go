@@ -7,7 +7,8 @@
 //     from the job that was folded a moment ago, and the append fails if anything
 //     about it has moved since.
 //   - The signing key is opened for one decision only, and a passphrase is asked
-//     for only after everything else was found in order.
+//     for only after everything else was found in order. A key that the trust file
+//     does not name signs nothing, since that would taint the job for good.
 //   - A job that nobody could resolve, that has ended or that the same person
 //     proposed is refused before signing, with a code.
 //
@@ -18,5 +19,6 @@
 // # What can go wrong
 //
 // Somebody else may decide first: the first decision wins, and the second
-// person is told which it was.
+// person is told which it was. A decision that was stored too late by the
+// stream's clock does not count, and the person is told that, too.
 package person

@@ -11,6 +11,7 @@ import (
 
 	"github.com/banksman/banksman/events"
 	"github.com/banksman/banksman/services/internal/bus"
+	"github.com/banksman/banksman/services/internal/grants"
 	"github.com/banksman/banksman/services/internal/keys"
 )
 
@@ -19,22 +20,31 @@ import (
 // event on. The person only carries it; the root's signature is what counts.
 func (d *Desk) Amend(ctx context.Context, root *keys.Signer, change func(*events.TrustPublished) error) (*events.TrustPublished, error) {
 	if root.Public() != d.Standing.Book().Root() {
-		return nil, refuse("wrong_root", "use the root key that init made", "sign a trust file: the key is not this site's root key")
+		return nil, refuse(CodeWrongRoot, "use the root key that init made", "sign a trust file: the key is not this site's root key")
 	}
 	for {
-		if err := d.Standing.Refresh(ctx); err != nil {
-			return nil, err
-		}
 		subject := events.For("trust.published", events.SiteScope, events.TrustID, string(events.RoleRoot))
 		last, found, err := d.Bus.Last(ctx, subject.Filter())
 		if err != nil || !found {
 			return nil, fmt.Errorf("read the trust file in force: %w", errors.Join(err, errNoTrust(found)))
 		}
-		next := *d.Standing.Book().Current()
-		next.Actors = slices.Clone(next.Actors)
+		// Afterwards, so that the file that is changed is the last one stored: a
+		// newer one makes the append fail.
+		if err := d.Standing.Refresh(ctx); err != nil {
+			return nil, err
+		}
+		current := d.Standing.Book().Current()
+		if current == nil {
+			return nil, fmt.Errorf("read the trust file in force: %w", errNoTrust(false))
+		}
+		next := *current
+		next.Actors, next.CheckpointKeys = slices.Clone(next.Actors), slices.Clone(next.CheckpointKeys)
 		next.Version++
 		if err := change(&next); err != nil {
 			return nil, err
+		}
+		if _, err := grants.Users(next, []string{"default"}); err != nil {
+			return nil, refuse(CodeBadActor, "", "sign trust file %d: the bus could not use it: %v", next.Version, err)
 		}
 		session := make([]byte, 10)
 		rand.Read(session)
@@ -60,20 +70,33 @@ func errNoTrust(found bool) error {
 	if found {
 		return nil
 	}
-	return errors.New("the stream holds none")
+	return errors.New("the stream holds none that can be believed")
 }
 
 // AddActor adds a line to a trust file.
 func AddActor(t *events.TrustPublished, a events.Actor) error {
 	if err := events.CheckName("actor", a.Actor); err != nil {
-		return refuse("bad_name", "", "%v", err)
+		return refuse(CodeBadActor, "", "%v", err)
 	}
 	if _, taken := t.Find(a.Actor); taken {
-		return refuse("actor_exists", "choose another name, or revoke that one first", "add actor %s: the trust file has one of that name", a.Actor)
+		return refuse(CodeActorExists, "choose another name, or revoke that one first", "add actor %s: the trust file has one of that name", a.Actor)
 	}
 	for _, p := range a.Pools {
 		if err := events.CheckName("pool", p); err != nil {
-			return refuse("bad_name", "", "%v", err)
+			return refuse(CodeBadActor, "", "%v", err)
+		}
+	}
+	if len(a.Roles) == 0 || slices.ContainsFunc(a.Roles, func(r events.Role) bool { return r == events.RoleRoot || !slices.Contains(events.Roles, r) }) {
+		return refuse(CodeBadActor, "", "add actor %s: roles %v must be some of %v, and not root", a.Actor, a.Roles, events.Roles)
+	}
+	if a.Sign != "" {
+		if _, err := keys.PublicKey(a.Sign).Bytes(); err != nil {
+			return refuse(CodeBadActor, "use the public key that 'banksman actor add' makes", "add actor %s: %v", a.Actor, err)
+		}
+	}
+	for _, other := range t.Actors { // two names with one key would be two persons in a quorum
+		if a.Sign != "" && a.Sign == other.Sign || a.Login != "" && a.Login == other.Login {
+			return refuse(CodeBadActor, "make keys of its own", "add actor %s: %s has the same key", a.Actor, other.Actor)
 		}
 	}
 	t.Actors = append(t.Actors, a)
@@ -85,7 +108,7 @@ func AddActor(t *events.TrustPublished, a events.Actor) error {
 func RevokeActor(t *events.TrustPublished, actor string) error {
 	i := slices.IndexFunc(t.Actors, func(a events.Actor) bool { return a.Actor == actor })
 	if i < 0 {
-		return refuse("unknown_actor", "list them with 'banksman actor ls'", "revoke actor %s: the trust file has none of that name", actor)
+		return refuse(CodeUnknownActor, "list them with 'banksman actor ls'", "revoke actor %s: the trust file has none of that name", actor)
 	}
 	t.Actors = slices.Delete(t.Actors, i, i+1)
 	return nil
