@@ -25,7 +25,7 @@ func (p *Policy) Assess(r Request) Decision {
 	return d
 }
 
-func resolved(r Request) bool { return r.RealCwd != "" && r.ResolvedPath != "" }
+func resolved(r Request) bool { return r.settled || r.RealCwd != "" && r.ResolvedPath != "" }
 
 func (p *Policy) decide(r Request) Decision {
 	q, refusal := p.prepare(r)

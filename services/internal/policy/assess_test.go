@@ -246,7 +246,8 @@ func TestBroadRulesAreMarked(t *testing.T) {
 		{`program = "python3.13"`, true},
 		{`program = "npm"`, true},
 		{`program = ["true", "bash"]`, true},
-		{"program = \"sh\"\nargs = [\"-c\"]", true},
+		{"program = \"sh\"\nargs = [\"-c\"]", false}, // every command in the text is judged
+		{"program = \"sh\"\nargs = [\"-e\"]", true},
 		{"program = \"sh\"\nargs = [\"x.sh\"]\nexact = true", true},
 		{"program = \"sh\"\nargs = [\"x.sh\"]\nexact = true\ncode_args = [\"1\"]", false},
 		{"program = \"go\"\nargs = [\"version\"]\nexact = true", false},

@@ -141,6 +141,9 @@ func (r *rule) whyBroad() string {
 		if !script && !contains(launchers(), name) {
 			continue
 		}
+		if shells := strings.Fields("sh bash dash"); contains(shells, name) && len(r.args) > 0 && strings.HasPrefix(r.args[0], "-") && strings.HasSuffix(r.args[0], "c") {
+			continue // every command in the text is judged by itself
+		}
 		if !r.exact {
 			return fmt.Sprintf("the rule allows %s with free arguments, and those can carry any code", program)
 		}

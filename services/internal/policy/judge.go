@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -93,9 +94,22 @@ func (p *Policy) stricter(q Request, d Decision, v view) Decision {
 // innerRequest is the request as if the inner command had been proposed. Its program
 // is not resolved; the shell or the wrapper finds it by itself.
 func (p *Policy) innerRequest(q Request, v view) Request {
+	q.settled = resolved(q)
 	q.Argv, q.ResolvedPath = v.argv, ""
-	if len(v.env) > 0 {
-		q.EnvNames = append(slices.Clone(q.EnvNames), v.env...)
+	if len(v.env) == 0 {
+		return q
+	}
+	q.EnvNames, q.Env = slices.Clone(q.EnvNames), maps.Clone(q.Env)
+	if q.Env == nil {
+		q.Env = map[string]string{}
+	}
+	for _, setting := range v.env {
+		name, value, known := strings.Cut(setting, "=")
+		q.EnvNames = append(q.EnvNames, name)
+		delete(q.Env, name)
+		if known {
+			q.Env[name] = value
+		}
 	}
 	return q
 }

@@ -55,7 +55,7 @@ func (p *Policy) consider(r *rule, q Request, all plan) miss {
 
 // permits returns the nearest miss over the programs of the rule.
 func (p *Policy) permits(r *rule, q Request) miss {
-	nearest := missed(missProgram, "the program is not %s", r.named())
+	nearest := r.otherProgram()
 	for _, program := range r.programs {
 		if path.Base(q.Argv[0]) != path.Base(program) {
 			continue
@@ -95,6 +95,10 @@ func (p *Policy) permitsAs(r *rule, program string, q Request) miss {
 	}
 	return miss{}
 }
+
+// otherProgram is the miss of a request for another program. Most rules miss most
+// requests in this way, so its words are chosen when the policy is read.
+func (r *rule) otherProgram() miss { return miss{rank: missProgram, text: r.notThese} }
 
 func (r *rule) inScope(q Request) miss {
 	if len(r.pools) > 0 && !contains(r.pools, q.Pool) {
@@ -195,6 +199,9 @@ func (p *Policy) trustsPlace(r *rule, program string, q Request) miss {
 			return missed(missPlace, "the program as proposed lies in no system folder")
 		}
 	}
+	if q.settled && real == "" && (absolute && argv0 != program || len(r.resolved) > 0) {
+		return missed(missPlace, "nobody says which file the name stands for inside another command")
+	}
 	if real == "" || absolute && decision == Ask {
 		return miss{}
 	}
@@ -215,7 +222,7 @@ func (r *rule) denies(q Request, p plan) miss {
 	if !r.window.covers(q, false) {
 		return missed(missScope, "it is outside the hours of the rule")
 	}
-	nearest := missed(missProgram, "the program is not %s", r.named())
+	nearest := r.otherProgram()
 	for _, v := range p.views {
 		if len(r.roots) > 0 && !withinAny(q.RealCwd, r.roots) && !withinAny(q.Cwd, r.roots) && !anyWithin(v.folders, r.roots) {
 			if nearest.rank < missRoots {

@@ -3,7 +3,8 @@ package policy
 import "strings"
 
 // A pattern stands for one argument, never for several. A star stands for one or
-// more characters; `\*` is a star and `\\` a backslash.
+// more characters; `\*` is a star and `\\` a backslash. A pattern that ends in "**",
+// alone or behind a slash, takes the slashes in that last part, too.
 //
 // In a permitting rule the star takes no slash, a value that a star helped to match
 // may not climb with "..", and a pattern that begins with a star does not fit an
@@ -18,6 +19,17 @@ func fits(pattern, value string) bool {
 		return false
 	}
 	patterns, values := strings.Split(pattern, "/"), strings.Split(value, "/")
+	if last := len(patterns) - 1; patterns[last] == "**" && len(values) > last {
+		for _, part := range values[last:] {
+			if part == ".." {
+				return false
+			}
+		}
+		if strings.Join(values[last:], "/") == "" {
+			return false
+		}
+		patterns, values = patterns[:last], values[:last]
+	}
 	if len(patterns) != len(values) {
 		return false
 	}

@@ -82,6 +82,10 @@ type Request struct {
 	Timeout_s int
 	// MaxAttempts is the proposed number of attempts, 0 when none was named.
 	MaxAttempts int
+
+	// settled marks a command that another, resolved one starts: nobody will say more
+	// about its program than stands in Argv.
+	settled bool
 }
 
 // Code names why a decision came out as it did. The strings are stored in events

@@ -51,6 +51,7 @@ type rule struct {
 	approvers   []string
 	output_b    int
 	values      map[string]any // the table as written
+	notThese    string         // why a request for another program misses
 	broad       string         // why the rule is broad, "" when it is not
 }
 
@@ -99,6 +100,7 @@ func readRule(t *table, env Env) *rule {
 	checkTogether(t, r)
 	checkRoots(t, r.roots, env)
 	r.broad = r.whyBroad()
+	r.notThese = "the program is not " + r.named()
 	return r
 }
 

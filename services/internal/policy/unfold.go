@@ -25,7 +25,8 @@ type view struct {
 	judged bool
 	// text marks a command that stands in a text for a shell.
 	text bool
-	// env are the names of variables set for this command besides the proposal's own.
+	// env are the variables set for this command besides the proposal's own, as NAME=VALUE
+	// where the value is known.
 	env []string
 	// moved marks a command that may run in another folder than the proposal names.
 	moved bool
@@ -97,7 +98,7 @@ func (p *plan) open(i int, v view) {
 	}
 	if name == "find" {
 		for _, argv := range findCommands(v.argv) {
-			p.start(v, argv, append(v.folders[:len(v.folders):len(v.folders)], reachable(v.argv[1:], v.folders)...))
+			p.start(v, argv, reachable(v.argv[1:], v.folders))
 		}
 		return
 	}
@@ -133,7 +134,7 @@ func (p *plan) openWrapper(i int, v view, w wrapper) {
 	}
 	for _, arg := range v.argv[1:start] {
 		if name, _, ok := strings.Cut(arg, "="); ok && assignment(arg) {
-			v.env = append(v.env[:len(v.env):len(v.env)], name)
+			v.env = append(v.env[:len(v.env):len(v.env)], arg)
 			if shell.Dangerous(name) {
 				p.doubt(shell.Variable)
 			}

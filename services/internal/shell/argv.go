@@ -74,7 +74,7 @@ func shellText(name string, argv []string) (Carried, bool) {
 			i++
 			break
 		}
-		if len(arg) < 2 || arg[0] != '-' && arg[0] != '+' {
+		if len(arg) < 2 || arg[0] != '-' && arg[0] != '+' || !strings.HasPrefix(arg, "--") && !letters(arg[1:]) {
 			break
 		}
 		if strings.HasPrefix(arg, "--") {
@@ -106,12 +106,26 @@ func shellText(name string, argv []string) (Carried, bool) {
 		c.Text, c.At = argv[i], i
 		return c, true
 	case text:
-		return c, false
+		// There is none, and the shell fails, unless it reads its options in another way.
+		c.Doubts = append(c.Doubts, Sourced)
+		c.Text, c.At = strings.Join(argv[1:], "\n"), 1
+		return c, true
 	case input || i >= len(argv):
 		c.Input = true
 		return c, true
 	}
 	return c, false
+}
+
+// letters reports whether s could be a group of options. A text that happens to begin
+// with a dash holds other signs as well.
+func letters(s string) bool {
+	for _, c := range s {
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
+			return false
+		}
+	}
+	return true
 }
 
 // operand returns the index of the first word that is no option and no value of one.

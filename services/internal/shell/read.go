@@ -24,11 +24,12 @@ func Read(text string) Script {
 		for _, stmt := range stmts {
 			r.walk(stmt)
 		}
-		if err == nil {
+		if err != nil {
+			// A shell runs the lines before the one that it cannot read.
+			s.doubt(Grammar, 0)
+		} else if !r.groups {
 			return s
 		}
-		// A shell runs the lines before the one that it cannot read.
-		s.doubt(Grammar, 0)
 	}
 	s.Rest = stretches(text)
 	return s

@@ -33,7 +33,8 @@ type Command struct {
 	// Open marks the words whose value is not in the text; their element of Argv is
 	// what can be told of them, such as $HOME. It is nil when all are plain.
 	Open []bool
-	// Env are the names of variables that the text sets before this command.
+	// Env are the variables that the text sets before this command: NAME=VALUE, or the
+	// name alone when the value is not in the text.
 	Env []string
 	// Folders are the operands of the plain cd commands before this one.
 	Folders []string

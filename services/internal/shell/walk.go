@@ -14,6 +14,9 @@ type reader struct {
 	env     []string
 	folders []string
 	fed     map[*syntax.CallExpr]bool
+	// groups says that the text holds ((...)), which is arithmetic for bash and two
+	// groups of commands for smaller shells.
+	groups bool
 }
 
 // walk visits every node below stmt once.
@@ -70,7 +73,10 @@ func (r *reader) visit(n syntax.Node) {
 		}
 	case *syntax.FuncDecl, *syntax.CoprocClause, *syntax.TestDecl:
 		r.script.doubt(Function, line)
-	case *syntax.ArithmCmd, *syntax.ArithmExp, *syntax.LetClause:
+	case *syntax.ArithmCmd:
+		r.script.doubt(Arithmetic, line)
+		r.groups = true
+	case *syntax.ArithmExp, *syntax.LetClause:
 		r.script.doubt(Arithmetic, line)
 	case *syntax.TestClause:
 		r.script.doubt(Arithmetic, line)
@@ -229,6 +235,11 @@ func (r *reader) assign(a *syntax.Assign, line uint) {
 		r.script.doubt(Arithmetic, line)
 	}
 	r.set(a.Name, line)
+	if n := len(r.env); a.Value != nil && !a.Append && n > 0 && a.Name != nil && r.env[n-1] == a.Name.Value {
+		if text, plain := value(a.Value); plain {
+			r.env[n-1] += "=" + text
+		}
+	}
 }
 
 // maxNames bounds how many variables are told apart; more are in doubt.
