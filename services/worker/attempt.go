@@ -215,13 +215,14 @@ func (s *shift) forget(r record) {
 
 // perform executes a claimed attempt and publishes its end.
 func (s *shift) perform(a *attempt) {
-	rec := newRecorder(s.journal.spool(a.rec), s.cfg.MaxOutputBytes, time.Now())
+	kit := s.outfit(s.life, a.job.Proposal.Env)
+	rec := newRecorder(s.journal.spool(a.rec), s.cfg.MaxOutputBytes, time.Now(), kit.rules)
 	var publishing sync.WaitGroup
 	begun := a.rec
 	publishing.Go(func() {
 		rec.publish(s.life, s.log, func(ctx context.Context, c chunk) error { return s.putOutput(ctx, begun, c) })
 	})
-	result := s.execute(a, rec)
+	result := s.execute(a, kit, rec)
 	var fault error
 	if result.finished.Stdout, result.finished.Stderr, fault = rec.close(); fault != nil {
 		s.log.Error("output of a job was cut because it could not be spooled", "job", a.job.ID, "error", fault)
@@ -247,8 +248,11 @@ func (s *shift) perform(a *attempt) {
 }
 
 // execute runs the program to its end.
-func (s *shift) execute(a *attempt, rec *recorder) result {
-	p, err := s.crew.Start(s.life, s.spec(a, rec))
+func (s *shift) execute(a *attempt, kit kit, rec *recorder) result {
+	if kit.err != nil {
+		return notStarted(kit.err)
+	}
+	p, err := s.crew.Start(s.life, s.spec(a, kit, rec))
 	if err != nil {
 		return notStarted(err)
 	}
@@ -261,11 +265,11 @@ func (s *shift) execute(a *attempt, rec *recorder) result {
 }
 
 // spec is the attempt for package proc.
-func (s *shift) spec(a *attempt, rec *recorder) proc.Spec {
+func (s *shift) spec(a *attempt, kit kit, rec *recorder) proc.Spec {
 	p, r := a.job.Proposal, a.job.Resolution
 	spec := proc.Spec{
 		Argv: p.Argv, Path: r.Program.Path, Found: a.seen.found, ExpectSHA256: r.Program.SHA256,
-		Dir: r.Cwd, Env: s.environment(p.Env), Stdout: rec.stdout(), Stderr: rec.stderr(),
+		Dir: r.Cwd, Env: kit.env, Stdout: rec.stdout(), Stderr: rec.stderr(),
 		TimeLimit: time.Duration(min(p.TimeoutS, s.cfg.MaxTimeoutS)) * time.Second,
 		Grace:     time.Duration(s.cfg.GraceS) * time.Second,
 		Marker:    a.rec.Marker, Umask: s.cfg.Umask,

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/banksman/banksman/events/lifecycle"
+	"github.com/banksman/banksman/services/internal/redact"
 )
 
 // BenchmarkRecorder takes 64 MiB of output while nobody publishes.
@@ -14,7 +15,7 @@ func BenchmarkRecorder(b *testing.B) {
 	b.SetBytes(64 << 20)
 	b.ReportAllocs()
 	for b.Loop() {
-		r := newRecorder(filepath.Join(b.TempDir(), "spool"), 8<<20, time.Now())
+		r := newRecorder(filepath.Join(b.TempDir(), "spool"), 8<<20, time.Now(), redact.New())
 		for range 64 << 20 / len(piece) {
 			_, _ = r.stdout().Write(piece)
 		}

@@ -7,22 +7,24 @@ import (
 
 	"github.com/banksman/banksman/events"
 	"github.com/banksman/banksman/services/internal/proc"
+	"github.com/banksman/banksman/services/internal/secretref"
 )
 
 // Config is the worker's table of the configuration.
 type Config struct {
-	Actor          string   `toml:"actor" doc:"Actor token in the trust file. Workers that share it are replicas; their sessions tell them apart."`
-	Pool           string   `toml:"pool" doc:"Pool whose jobs it resolves and runs."`
-	Slots          int      `toml:"slots" doc:"How many jobs run at once, 1 to 256."`
-	Path           []string `toml:"path" doc:"Absolute folders in which programs are looked up, in this order. A job sees them as its PATH."`
-	EnvPass        []string `toml:"env_pass" doc:"Names of the worker's own environment variables that a job gets. Everything else is left out."`
-	GraceS         int      `toml:"grace_s" doc:"Seconds between asking a job's processes to end and killing them, 1 to 600."`
-	LeaseS         int      `toml:"lease_s" doc:"Seconds of silence after which other workers may say that this one's attempts have lapsed, 3 to 3600. Heartbeats go out three times in it."`
-	DrainS         int      `toml:"drain_s" doc:"Seconds that running jobs get to end by themselves when the worker stops, 0 to 86400. Then they are cancelled."`
-	MaxTimeoutS    int      `toml:"max_timeout_s" doc:"Longest run time of a job in seconds, whatever it asked for, 1 to 604800."`
-	MaxOutputBytes int64    `toml:"max_output_bytes" doc:"Bytes kept of each output stream, half from its head and half from its tail, 64 KiB to 1 GiB. Half of it may be held in memory for each stream of a running job."`
-	Hide           bool     `toml:"hide" doc:"Let jobs see an empty folder where banksman keeps its keys, sockets and state. Needs user namespaces; a worker that cannot have them refuses to start unless this is false."`
-	Umask          int      `toml:"umask" doc:"File mode mask of jobs, as a number; 18 is octal 022."`
+	Actor          string            `toml:"actor" doc:"Actor token in the trust file. Workers that share it are replicas; their sessions tell them apart."`
+	Pool           string            `toml:"pool" doc:"Pool whose jobs it resolves and runs."`
+	Slots          int               `toml:"slots" doc:"How many jobs run at once, 1 to 256."`
+	Path           []string          `toml:"path" doc:"Absolute folders in which programs are looked up, in this order. A job sees them as its PATH."`
+	EnvPass        []string          `toml:"env_pass" doc:"Names of the worker's own environment variables that a job gets. Everything else is left out."`
+	Secrets        map[string]string `toml:"secrets" doc:"Secrets by name. A job whose variable has the value secret:NAME gets the secret in its place; output never shows one. Each comes from \"file:/PATH\", \"cred:NAME\" (a credential of systemd) or \"cmd:/PROGRAM ARG...\" (what it prints; no shell). Values under 8 bytes cannot be kept out of output."`
+	GraceS         int               `toml:"grace_s" doc:"Seconds between asking a job's processes to end and killing them, 1 to 600."`
+	LeaseS         int               `toml:"lease_s" doc:"Seconds of silence after which other workers may say that this one's attempts have lapsed, 3 to 3600. Heartbeats go out three times in it."`
+	DrainS         int               `toml:"drain_s" doc:"Seconds that running jobs get to end by themselves when the worker stops, 0 to 86400. Then they are cancelled."`
+	MaxTimeoutS    int               `toml:"max_timeout_s" doc:"Longest run time of a job in seconds, whatever it asked for, 1 to 604800."`
+	MaxOutputBytes int64             `toml:"max_output_bytes" doc:"Bytes kept of each output stream, half from its head and half from its tail, 64 KiB to 1 GiB. Half of it may be held in memory for each stream of a running job."`
+	Hide           bool              `toml:"hide" doc:"Let jobs see an empty folder where banksman keeps its keys, sockets and state. Needs user namespaces; a worker that cannot have them refuses to start unless this is false."`
+	Umask          int               `toml:"umask" doc:"File mode mask of jobs, as a number; 18 is octal 022."`
 }
 
 // DefaultConfig is the worker of a new site.
@@ -88,6 +90,9 @@ func (c *Config) validateEnvironment() error {
 		case strings.HasPrefix(name, "BANKSMAN_"):
 			return fmt.Errorf("env_pass: %s belongs to banksman itself and is never passed to a job", name)
 		}
+	}
+	if err := secretref.Check(c.Secrets); err != nil {
+		return fmt.Errorf("secrets: %w", err)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/banksman/banksman/events"
+	"github.com/banksman/banksman/services/internal/redact"
 )
 
 // batchFor is how long bytes wait for company before they become a chunk.
@@ -17,7 +18,7 @@ const batchFor = 100 * time.Millisecond
 
 // recorder takes what an attempt writes. Its memory is bounded, its writers
 // never wait for the bus, and what is kept of each stream is its head and its
-// tail.
+// tail, after secrets were taken out of it.
 type recorder struct {
 	began time.Time
 	wake  chan struct{} // one token: there may be something to publish
@@ -31,10 +32,12 @@ type recorder struct {
 }
 
 // newRecorder keeps up to limit bytes of each stream and spools to path.
-func newRecorder(path string, limit int64, began time.Time) *recorder {
+func newRecorder(path string, limit int64, began time.Time, rules *redact.Rules) *recorder {
 	r := &recorder{began: began, wake: make(chan struct{}, 1), queue: &spool{path: path}}
 	for i, name := range streamNames {
-		r.tapes[i] = &tape{rec: r, name: name, head: limit / 2, tail: ring{limit: limit - limit/2}, sum: sha256.New()}
+		t := &tape{rec: r, name: name, head: limit / 2, tail: ring{limit: limit - limit/2}, sum: sha256.New()}
+		t.clean = rules.Stream(t.take)
+		r.tapes[i] = t
 	}
 	return r
 }
@@ -42,11 +45,14 @@ func newRecorder(path string, limit int64, began time.Time) *recorder {
 func (r *recorder) stdout() *tape { return r.tapes[0] }
 func (r *recorder) stderr() *tape { return r.tapes[1] }
 
-// tape is one stream.
+// tape is one stream. Everything that is stored or shown has passed clean.
 type tape struct {
 	rec   *recorder
 	name  string
-	head  int64 // bytes that may still go to the head
+	clean *redact.Stream
+	now   time.Time // of the call that clean works for
+	pause time.Time // when clean may pass on what is no secret yet
+	head  int64     // bytes that may still go to the head
 	batch []byte
 	due   time.Time // when the batch becomes a chunk
 	atMS  int64     // of the batch's first byte
@@ -63,13 +69,22 @@ type tape struct {
 func (t *tape) Write(p []byte) (int, error) {
 	t.rec.mu.Lock()
 	defer t.rec.mu.Unlock()
-	now := time.Now()
+	t.now = time.Now()
 	t.bytes += int64(len(p))
+	n, err := t.clean.Write(p)
+	if t.clean.Held() {
+		t.pause = t.now.Add(batchFor)
+		t.rec.rouse()
+	}
+	return n, err
+}
+
+// take keeps redacted bytes as head or tail.
+func (t *tape) take(p []byte) {
 	head := p[:min(int64(len(p)), t.head)]
 	t.head -= int64(len(head))
-	t.keep(head, now)
+	t.keep(head, t.now)
 	t.cut += t.tail.write(p[len(head):])
-	return len(p), nil
 }
 
 // keep adds bytes to the batch and cuts full chunks off it.
@@ -125,9 +140,13 @@ func (r *recorder) close() (stdout, stderr events.Output, fault error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, t := range r.tapes {
-		now := time.Now()
+		t.now = time.Now()
+		if err := t.clean.Close(); err != nil && r.fault == nil {
+			r.fault = err
+		}
+		t.cut += t.clean.Withheld()
 		for _, part := range t.tail.parts() {
-			t.keep(part, now)
+			t.keep(part, t.now)
 		}
 		t.flush()
 		t.tail = ring{}
@@ -154,7 +173,18 @@ func (r *recorder) next(now time.Time) (c chunk, ok bool, wait time.Duration, do
 	}
 	wait = time.Hour
 	for _, t := range r.tapes {
-		if t == nil || len(t.batch) == 0 {
+		if t == nil {
+			continue
+		}
+		if t.clean.Held() {
+			if left := t.pause.Sub(now); left > 0 {
+				wait = min(wait, left)
+			} else {
+				t.now = now
+				t.clean.Idle()
+			}
+		}
+		if len(t.batch) == 0 {
 			continue
 		}
 		if left := t.due.Sub(now); left > 0 {

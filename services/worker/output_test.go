@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/banksman/banksman/events"
+	"github.com/banksman/banksman/services/internal/redact"
 )
 
 // collect publishes everything of a recorder and returns the streams.
@@ -39,7 +40,7 @@ func TestRecorderKeepsHeadAndTail(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.Int64Range(2, 3*chunkBytes).Draw(t, "limit")
-		r := newRecorder(filepath.Join(dir, "spool"), limit, time.Now())
+		r := newRecorder(filepath.Join(dir, "spool"), limit, time.Now(), redact.New())
 		defer r.discard()
 		written := map[string][]byte{}
 		for i := range rapid.IntRange(0, 12).Draw(t, "writes") {
@@ -98,7 +99,7 @@ func TestRingKeepsTheEnd(t *testing.T) {
 
 func TestWriterDoesNotWaitForTheBus(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "spool")
-	r := newRecorder(path, 16<<20, time.Now())
+	r := newRecorder(path, 16<<20, time.Now(), redact.New())
 	ctx, stop := context.WithCancel(t.Context())
 	stuck := make(chan struct{})
 	ended := make(chan struct{})
@@ -135,7 +136,7 @@ func TestWriterDoesNotWaitForTheBus(t *testing.T) {
 }
 
 func TestOutputFlowsWhileTheJobRuns(t *testing.T) {
-	r := newRecorder(filepath.Join(t.TempDir(), "spool"), 1<<20, time.Now())
+	r := newRecorder(filepath.Join(t.TempDir(), "spool"), 1<<20, time.Now(), redact.New())
 	got := make(chan string)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -157,7 +158,7 @@ func TestOutputFlowsWhileTheJobRuns(t *testing.T) {
 }
 
 func TestOutputThatCannotBeSpooledIsCut(t *testing.T) {
-	r := newRecorder(filepath.Join(t.TempDir(), "no", "such", "folder"), 16<<20, time.Now())
+	r := newRecorder(filepath.Join(t.TempDir(), "no", "such", "folder"), 16<<20, time.Now(), redact.New())
 	size := (spoolInMemory + 3) * chunkBytes
 	_, err := r.stdout().Write(make([]byte, size))
 	must(t, err)

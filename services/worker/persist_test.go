@@ -5,13 +5,15 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/banksman/banksman/services/internal/redact"
 )
 
 // Output that was kept survives the process once the attempt has ended, and goes
 // on being published, also the chunk that is on its way at that moment.
 func TestPersistedOutputSurvivesAndFlowsOn(t *testing.T) {
 	for _, full := range []bool{false, true} { // memory alone, memory and file
-		r := newRecorder(filepath.Join(t.TempDir(), "spool"), 64<<20, time.Now())
+		r := newRecorder(filepath.Join(t.TempDir(), "spool"), 64<<20, time.Now(), redact.New())
 		size := 3 * chunkBytes
 		if full {
 			size = (spoolInMemory + 5) * chunkBytes

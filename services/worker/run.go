@@ -11,6 +11,8 @@ import (
 	"github.com/banksman/banksman/events"
 	"github.com/banksman/banksman/services/host"
 	"github.com/banksman/banksman/services/internal/proc"
+	"github.com/banksman/banksman/services/internal/redact"
+	"github.com/banksman/banksman/services/internal/secretref"
 )
 
 // Reasons for which a worker ends what it runs.
@@ -34,6 +36,8 @@ type shift struct {
 	log     *slog.Logger
 	journal journal
 	crew    *proc.Crew
+	secrets *secretref.Set
+	rules   *redact.Rules // without values
 	seals   *sealWatch
 	peers   *peers
 	slots   chan struct{} // a token for each job in hand
@@ -58,7 +62,7 @@ func newShift(cfg Config, env *host.Env, j journal) *shift {
 		me:    identity{actor: env.Actor, session: env.Append.Session(), pool: cfg.Pool},
 		seals: newSealWatch(), peers: newPeers(), slots: make(chan struct{}, cfg.Slots),
 		busy: map[string]bool{}, running: map[*attempt]bool{}, fewer: make(chan struct{}), waiting: map[string]wait{},
-		phase: "starting",
+		phase: "starting", rules: redact.New(),
 	}
 	return s
 }
@@ -72,6 +76,9 @@ func (s *shift) run(ctx context.Context) error {
 	defer s.endLife(nil)
 	defer s.crew.Close()
 
+	if err := s.openSecrets(ctx); err != nil {
+		return err
+	}
 	left := s.sweep()
 	unlisten, err := s.listen(ctx)
 	if err != nil {

@@ -170,3 +170,6 @@ func dated(value string) bool {
 
 func alpha(b byte) bool { return b|0x20 >= 'a' && b|0x20 <= 'z' }
 func upper(b byte) bool { return b >= 'A' && b <= 'Z' }
+
+// Telling says whether a name, such as that of a variable, belongs to a secret.
+func Telling(name string) bool { return tells(name) != silent }

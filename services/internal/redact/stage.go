@@ -59,7 +59,7 @@ func (s *stage) write(p []byte) {
 func (s *stage) close() {
 	s.scan(true)
 	s.show(len(s.buf))
-	s.buf, s.asked, s.rest = nil, false, nil
+	s.buf, s.shown, s.i, s.n, s.asked, s.rest = nil, 0, 0, 0, false, nil
 }
 
 // scan looks at what has come as far as it can be judged.
