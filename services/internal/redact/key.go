@@ -76,7 +76,7 @@ func (k *keyTail) step(text []byte, eof bool) (n int, done bool) {
 	line := text[:min(len(text), keyLookBytes)]
 	if feed >= 0 && feed < len(line) {
 		line = text[:feed+1]
-	} else if len(line) < keyLookBytes && !eof && bytes.Index(line, []byte(keyEnd)) < 0 && longestRun(line) < keyRunBytes {
+	} else if len(line) < keyLookBytes && !eof && !bytes.Contains(line, []byte(keyEnd)) && longestRun(line) < keyRunBytes {
 		return 0, false
 	}
 	trimmed := bytes.TrimSpace(line)

@@ -48,12 +48,12 @@ func parse(text, credentials string) (source, error) {
 	switch kind {
 	case "file":
 		if !filepath.IsAbs(rest) {
-			return s, fmt.Errorf("%q: name an absolute path behind file:", text)
+			return s, fmt.Errorf("%q: behind file: stands an absolute path", text)
 		}
 		s.path = rest
 	case "cred":
 		if !validName(rest) {
-			return s, fmt.Errorf("%q: name a credential behind cred:", text)
+			return s, fmt.Errorf("%q: behind cred: stands a credential's name", text)
 		}
 		if credentials != "" {
 			s.path = filepath.Join(credentials, rest)
@@ -61,10 +61,10 @@ func parse(text, credentials string) (source, error) {
 	case "cmd":
 		s.argv = strings.Fields(rest)
 		if len(s.argv) == 0 || !filepath.IsAbs(s.argv[0]) {
-			return s, fmt.Errorf("%q: name a program by its absolute path behind cmd:", text)
+			return s, fmt.Errorf("%q: behind cmd: stands a program's absolute path", text)
 		}
 	default:
-		return s, fmt.Errorf("a secret's source begins with file:, cred: or cmd:")
+		return s, fmt.Errorf("a secret's source begins with file:, cred: or cmd: and then says where")
 	}
 	return s, nil
 }
