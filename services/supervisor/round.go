@@ -19,6 +19,7 @@ import (
 	"github.com/banksman/banksman/services/internal/bus"
 	"github.com/banksman/banksman/services/internal/keys"
 	"github.com/banksman/banksman/services/internal/proc"
+	"github.com/banksman/banksman/services/internal/redact"
 	"github.com/banksman/banksman/services/internal/site"
 )
 
@@ -99,15 +100,14 @@ func (t *tender) confirm(ctx context.Context, round string, seq uint64) (loop.Pr
 // perform executes the agent and returns how it ended.
 func (t *tender) perform(ctx context.Context, rec record, agent call, started uint64) *events.RoundEnded {
 	t.pruneLogs()
-	book, err := openScroll(t.journal.log(rec.Round), t.s.cfg.MaxLogBytes)
-	if err != nil {
-		return notExecuted(started, err)
-	}
 	env, err := t.environment(rec.Round)
 	if err != nil {
 		t.revoke(rec.Round)
-		book.close()
-		book.file.Close()
+		return notExecuted(started, err)
+	}
+	book, err := openScroll(t.journal.log(rec.Round), t.s.cfg.MaxLogBytes, redact.New(redact.Telltales(env)...))
+	if err != nil {
+		t.revoke(rec.Round)
 		return notExecuted(started, err)
 	}
 	life, endLife := context.WithCancel(context.WithoutCancel(ctx))

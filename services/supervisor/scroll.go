@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/banksman/banksman/events"
+	"github.com/banksman/banksman/services/internal/redact"
 )
 
 const (
@@ -21,8 +22,9 @@ const (
 )
 
 // scroll is the log of one round: a file that holds what the agent wrote to
-// both streams in the order of writing, its head and its tail. The agent never
-// waits for the bus: the file is where chunks wait.
+// both streams in the order of writing, its head and its tail, after secrets were
+// taken out of it. The agent never waits for the bus: the file is where chunks
+// wait.
 type scroll struct {
 	began time.Time
 	wake  chan struct{} // one token: there may be something to publish
@@ -62,6 +64,7 @@ type scrap struct {
 type side struct {
 	scroll *scroll
 	name   string
+	clean  *redact.Stream // everything that is kept has passed it
 	bytes  int64
 	stored int64
 	cut    int64
@@ -70,7 +73,7 @@ type side struct {
 }
 
 // openScroll makes the log file of a round; it keeps up to limit bytes.
-func openScroll(path string, limit int64) (*scroll, error) {
+func openScroll(path string, limit int64, rules *redact.Rules) (*scroll, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("make the round's log: %w", err)
@@ -78,7 +81,9 @@ func openScroll(path string, limit int64) (*scroll, error) {
 	tail := min(limit/2, maxTailBytes)
 	s := &scroll{began: time.Now(), wake: make(chan struct{}, 1), file: f, head: limit - tail, tailMax: int(tail)}
 	for i, name := range []string{"stdout", "stderr"} {
-		s.streams[i] = &side{scroll: s, name: name, sum: sha256.New()}
+		d := &side{scroll: s, name: name, sum: sha256.New()}
+		d.clean = rules.Stream(d.take)
+		s.streams[i] = d
 	}
 	return s, nil
 }
@@ -91,13 +96,22 @@ func (d *side) Write(p []byte) (int, error) {
 	s := d.scroll
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	at := time.Since(s.began).Milliseconds()
 	d.bytes += int64(len(p))
+	n, err := d.clean.Write(p)
+	if d.clean.Held() {
+		s.rouse()
+	}
+	return n, err
+}
+
+// take keeps redacted bytes as head or tail.
+func (d *side) take(p []byte) {
+	s := d.scroll
+	at := time.Since(s.began).Milliseconds()
 	head := p[:min(int64(len(p)), s.head)]
 	s.head -= int64(len(head))
 	s.keep(d, at, head)
 	s.hold(d, at, p[len(head):])
-	return len(p), nil
 }
 
 // keep writes bytes to the file and to the chunk at its end.
@@ -178,6 +192,12 @@ func (s *scroll) rouse() {
 func (s *scroll) close() (stdout, stderr events.Output) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for _, d := range s.streams {
+		if err := d.clean.Close(); err != nil && s.err == nil {
+			s.err = err
+		}
+		d.cut += d.clean.Withheld()
+	}
 	s.cutChunk()
 	if cut := s.streams[0].cut + s.streams[1].cut; cut > 0 && s.err == nil {
 		line := fmt.Appendf(nil, "\n[banksman: %d bytes left out]\n", cut)
@@ -212,11 +232,14 @@ func (s *scroll) over() bool {
 }
 
 // front returns the oldest chunk; with flush a chunk being written is ended
-// first. Done says that there will be none.
+// first, with what was held back and is no secret yet. Done says that there will be none.
 func (s *scroll) front(flush bool) (p piece, ok, done bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if flush && len(s.queue) == 0 {
+		for _, d := range s.streams {
+			d.clean.Idle()
+		}
 		s.cutChunk()
 	}
 	if len(s.queue) == 0 {

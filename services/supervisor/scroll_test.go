@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/banksman/banksman/events"
+	"github.com/banksman/banksman/services/internal/redact"
 )
 
 // However an agent writes, the chunks of a stream are its head and its tail,
@@ -19,7 +20,7 @@ func TestScrollKeepsHeadAndTail(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := int64(rapid.IntRange(2, 4096).Draw(t, "limit"))
 		path := filepath.Join(dir, "log")
-		s, err := openScroll(path, limit)
+		s, err := openScroll(path, limit, redact.New())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +85,7 @@ func checkKept(t *rapid.T, all, got []byte, sum events.Output) {
 
 func TestScrollSaysWhatItLeftOut(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
-	s, err := openScroll(path, 20)
+	s, err := openScroll(path, 20, redact.New())
 	must(t, err)
 	defer s.file.Close()
 	fmt.Fprint(s.stdout(), "0123456789")
@@ -93,5 +94,30 @@ func TestScrollSaysWhatItLeftOut(t *testing.T) {
 	text, err := os.ReadFile(path)
 	if want := "0123456789\n[banksman: 10 bytes left out]\nklmnopqrst"; err != nil || string(text) != want {
 		t.Errorf("log %q, want %q, %v", text, want, err)
+	}
+}
+
+// Secrets are taken out before anything reaches the file, also where the agent
+// writes them in pieces.
+func TestScrollHoldsNoSecret(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	const token = "agent-FAKE-0123456789"
+	s, err := openScroll(path, 1<<20, redact.New(redact.Telltales([]string{"BANKSMAN_TOKEN=" + token, "PWD=/work", "TERM=dumb"})...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.file.Close()
+	for _, b := range []byte("I am " + token + " in /work\n") {
+		_, _ = s.stdout().Write([]byte{b})
+		s.front(true)
+		_, _ = s.stderr().Write([]byte{b})
+	}
+	stdout, stderr := s.close()
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := bytes.Count(got, []byte("[redacted: BANKSMAN_TOKEN]")); n != 2 || bytes.Contains(got, []byte("FAKE")) || stdout.Bytes != stderr.Bytes {
+		t.Errorf("%d redacted in %q", n, got)
 	}
 }

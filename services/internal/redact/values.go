@@ -27,6 +27,17 @@ type Value struct {
 	Text string
 }
 
+// Telltales are the values of an environment, given as NAME=VALUE, whose names
+// say that they are secrets.
+func Telltales(environment []string) (list []Value) {
+	for _, v := range environment {
+		if name, value, _ := strings.Cut(v, "="); tells(name) != silent && !strings.HasPrefix(value, "/") {
+			list = append(list, Value{Name: name, Text: value})
+		}
+	}
+	return list
+}
+
 // Weak says whether a value is too short or too plain to be looked for: what
 // replaces "test" shreds a log and reveals itself.
 func Weak(text string) bool {
