@@ -24,33 +24,40 @@ var (
 // decodeText reads text as TOML and returns its rule tables, and whether its mode is
 // shadow. Faults go to found.
 func decodeText(text []byte, found *findings) (tables []*table, shadow bool) {
-	where, err := locate(text)
+	top, tables := decodeList(text, "rule", topKeys, ruleKeys, found)
+	return tables, top != nil && top.checkMode()
+}
+
+// decodeList reads text as TOML and returns its top and its [[list]] tables, nil when
+// it is no TOML.
+func decodeList(text []byte, list string, topKeys, keys []string, found *findings) (*table, []*table) {
+	where, err := locate(text, list)
 	if err != nil {
 		found.add(Problem{Code: ProblemSyntax, Message: err.Error(), Next: "shorten it"})
-		return nil, false
+		return nil, nil
 	}
 	var root map[string]any
 	if _, err := toml.Decode(string(text), &root); err != nil {
 		found.add(syntaxProblem(err))
-		return nil, false
+		return nil, nil
 	}
 	top := &table{values: root, lines: where.top, found: found}
 	top.refuseUnknown(topKeys)
 	top.checkVersion()
-	list, ok := root["rule"].([]map[string]any)
-	if _, given := root["rule"]; given && !ok {
-		top.wrongType("rule", "a series of [[rule]] tables")
+	items, ok := root[list].([]map[string]any)
+	if _, given := root[list]; given && !ok {
+		top.wrongType(list, "a series of [["+list+"]] tables")
 	}
-	tables = make([]*table, 0, len(list))
-	for i, values := range list {
-		t := &table{values: values, name: "#" + strconv.Itoa(i+1), line: where.top["rule"], found: found}
+	tables := make([]*table, 0, len(items))
+	for i, values := range items {
+		t := &table{values: values, name: "#" + strconv.Itoa(i+1), line: where.top[list], found: found}
 		if i < len(where.rules) {
 			t.line, t.lines = where.rules[i].line, where.rules[i].keys
 		}
-		t.refuseUnknown(ruleKeys)
+		t.refuseUnknown(keys)
 		tables = append(tables, t)
 	}
-	return tables, top.checkMode()
+	return top, tables
 }
 
 // checkMode reads mode and reports whether the policy only shadows.

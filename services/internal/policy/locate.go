@@ -27,10 +27,10 @@ type rulePlace struct {
 	keys map[string]int
 }
 
-// locate finds the statements of text. On text that is not TOML the lines may be
+// locate finds the statements of text, those of its [[list]] tables apart. On text that is not TOML the lines may be
 // wrong, but locate ends and never fails except for the bounds above.
-func locate(text []byte) (places, error) {
-	s := scanner{text: text, line: 1, found: places{top: map[string]int{}}}
+func locate(text []byte, list string) (places, error) {
+	s := scanner{text: text, list: list, line: 1, found: places{top: map[string]int{}}}
 	if len(text) > maxText_bytes {
 		return s.found, fmt.Errorf("the text has %d bytes, more than %d", len(text), maxText_bytes)
 	}
@@ -50,6 +50,7 @@ func locate(text []byte) (places, error) {
 
 type scanner struct {
 	text  []byte
+	list  string // the name of the tables that are noted one by one
 	pos   int
 	line  int // line of pos, counted from 1
 	depth int // open brackets at pos
@@ -87,10 +88,10 @@ func (s *scanner) header() {
 	first, rest, dotted := strings.Cut(name, ".")
 	first = bareKey(first)
 	switch {
-	case first == "rule" && array && !dotted:
+	case first == s.list && array && !dotted:
 		s.current = map[string]int{}
 		s.found.rules = append(s.found.rules, rulePlace{line: s.line, keys: s.current})
-	case first == "rule" && dotted && len(s.found.rules) > 0:
+	case first == s.list && dotted && len(s.found.rules) > 0:
 		note(s.found.rules[len(s.found.rules)-1].keys, strings.Split(rest, ".")[0], s.line)
 		s.current = map[string]int{}
 	default:
