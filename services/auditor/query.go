@@ -170,10 +170,17 @@ func (d *desk) ready(_ context.Context, data []byte) (any, error) {
 	return out, nil
 }
 
-func (d *desk) status(context.Context, []byte) (any, error) {
+func (d *desk) status(ctx context.Context, _ []byte) (any, error) {
 	s, fault, _ := d.a.state.get()
+	ctx, cancel := context.WithTimeout(ctx, freshWait)
+	defer cancel()
+	stream, err := d.a.stream.StreamState(ctx)
+	if err != nil {
+		stream = bus.State{} // where the auditor stands is known without it
+	}
 	return query.AuditStatus{
 		Size: s.head.Size, Root: base64.StdEncoding.EncodeToString(s.head.Root[:]), ThroughSeq: s.through, LastSeq: s.seen,
 		SealedAt: s.sealedAt, Dispatch: dispatch(s.closed || fault != nil), Violations: int(s.found), Gaps: int(s.gaps),
+		Bytes: int64(stream.Bytes), MaxBytes: stream.MaxBytes,
 	}, nil
 }

@@ -61,6 +61,8 @@ type AuditStatus struct {
 	Dispatch   string    `json:"dispatch"`
 	Violations int       `json:"violations"`
 	Gaps       int       `json:"gaps"`
+	Bytes      int64     `json:"bytes,omitzero"`     // that the stream holds
+	MaxBytes   int64     `json:"max_bytes,omitzero"` // that it may hold; 0 when the stream does not say
 }
 
 // AssessRequest asks what policy says of a command, before any worker looked.
