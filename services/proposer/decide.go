@@ -16,6 +16,7 @@ import (
 
 	"github.com/banksman/banksman/events"
 	"github.com/banksman/banksman/services/internal/agentapi"
+	"github.com/banksman/banksman/services/internal/redact"
 )
 
 // refuse makes the answer to a proposal that is not stored.
@@ -25,18 +26,18 @@ func refuse(code, next, format string, args ...any) error {
 
 // admit checks a proposal's form and makes its payload. The error is an
 // *agentapi.Error that never repeats the content.
-func admit(c *Config, p agentapi.Proposal, from events.Proposer) (events.JobProposed, error) {
+func admit(c *Config, d *redact.Detector, p agentapi.Proposal, from events.Proposer) (events.JobProposed, error) {
 	out := events.JobProposed{
 		Argv: p.Argv, Cwd: p.Cwd, Env: p.Env, Pool: orDefault(p.Pool, c.Pool), TimeoutS: orDefault(p.TimeoutS, c.TimeoutS),
 		MaxAttempts: orDefault(p.MaxAttempts, 1), RetrySafe: p.RetrySafe, Reason: p.Reason, IdempotencyKey: p.IdempotencyKey,
 		Labels: p.Labels, Proposer: from, ExpiresS: orDefault(p.ExpiresS, c.ExpiresS),
 	}
-	for _, check := range []func(*Config, *events.JobProposed) error{bounds, names, texts, secrets} {
+	for _, check := range []func(*Config, *events.JobProposed) error{bounds, names, texts} {
 		if err := check(c, &out); err != nil {
 			return out, err
 		}
 	}
-	return out, nil
+	return out, secrets(d, &out)
 }
 
 func orDefault[T comparable](v, def T) T {

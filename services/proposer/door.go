@@ -5,12 +5,14 @@ import (
 	"encoding/json/v2"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"net/http"
+	"regexp"
 	"slices"
-	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/banksman/banksman/events"
@@ -20,14 +22,31 @@ import (
 	"github.com/banksman/banksman/services/internal/bus"
 	"github.com/banksman/banksman/services/internal/jobs"
 	"github.com/banksman/banksman/services/internal/query"
+	"github.com/banksman/banksman/services/internal/redact"
 	"github.com/banksman/banksman/services/internal/view"
 )
 
 // door answers requests on the socket.
 type door struct {
-	config *Config
-	env    *host.Env
-	ending context.Context // done when the role drains
+	config   *Config
+	env      *host.Env
+	ending   context.Context // done when the role drains
+	secrets  *redact.Detector
+	room     *room
+	requests sync.WaitGroup // being answered
+}
+
+func newDoor(ctx context.Context, c *Config, env *host.Env) (*door, error) {
+	detector, err := redact.NewDetector()
+	if err != nil {
+		return nil, fmt.Errorf("prepare to look for secrets: %w", err)
+	}
+	d := &door{config: c, env: env, ending: ctx, secrets: detector}
+	d.room = &room{now: time.Now, ask: func(ctx context.Context) (query.AuditStatus, error) {
+		var a query.AuditStatus
+		return a, env.Bus.Ask(ctx, query.Audit, struct{}{}, &a)
+	}}
+	return d, nil
 }
 
 // answer is a handler that has been told on whose behalf it works.
@@ -45,26 +64,73 @@ func (d *door) routes() http.Handler {
 // open checks the token, and turns an error into its object.
 func (d *door) open(do answer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-		from, known, err := whose(d.env.Layout.TokenFolders(), token)
-		if err == nil && !known {
-			err = &agentapi.Error{Code: "bad_token", Status: http.StatusUnauthorized,
-				Message: "the proposer does not know the token", Next: "set BANKSMAN_TOKEN to a token of this site, or unset it to use the local agent's"}
-		}
-		if err == nil {
-			r.Body = http.MaxBytesReader(w, r.Body, 4<<20)
-			err = do(w, r, from)
-		}
-		if err != nil && r.Context().Err() == nil {
+		d.requests.Add(1)
+		defer d.requests.Done()
+		begun, body := &started{ResponseWriter: w}, r.Body
+		err := d.admitted(begun, r, do)
+		switch {
+		case err == nil || r.Context().Err() != nil:
+		case begun.yes:
+			// Half of an answer must not look like a whole one.
+			if !errors.Is(err, errDraining) {
+				d.env.Log.Error("answer cut off", slog.Any("error", err))
+			}
+			panic(http.ErrAbortHandler)
+		default:
+			// Who still writes would otherwise see a broken connection, not why.
+			io.CopyN(io.Discard, body, maxDiscard)
 			d.fail(w, err)
 		}
 	})
 }
 
+// maxDiscard is how much of a refused request is read past.
+const maxDiscard = 16 << 20
+
+func (d *door) admitted(w http.ResponseWriter, r *http.Request, do answer) error {
+	token, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if !bearer {
+		token = ""
+	}
+	from, known, err := whose(d.env.Layout.TokenFolders(), token)
+	if err != nil {
+		return err
+	}
+	if !known {
+		return &agentapi.Error{Code: "bad_token", Status: http.StatusUnauthorized,
+			Message: "the proposer does not know the token", Next: "set BANKSMAN_TOKEN to a token of this site, or unset it to use the local agent's"}
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+	return do(w, r, from)
+}
+
+// maxBody bounds a request; a proposal within its own bounds is far smaller.
+const maxBody = 4 << 20
+
+// started notes whether an answer was begun.
+type started struct {
+	http.ResponseWriter
+	yes bool
+}
+
+func (s *started) WriteHeader(status int) { s.yes = true; s.ResponseWriter.WriteHeader(status) }
+
+func (s *started) Write(b []byte) (int, error) { s.yes = true; return s.ResponseWriter.Write(b) }
+
+// FlushError is what a response controller calls.
+func (s *started) FlushError() error {
+	s.yes = true
+	return http.NewResponseController(s.ResponseWriter).Flush()
+}
+
 // fail writes the error object. What is not a refusal is logged, once, here.
 func (d *door) fail(w http.ResponseWriter, err error) {
 	var e *agentapi.Error
-	if !errors.As(err, &e) {
+	switch {
+	case errors.As(err, &e):
+	case errors.Is(err, errDraining):
+		e = &agentapi.Error{Code: "proposer_away", Message: "the proposer is shutting down", Next: "ask again when it runs", Status: http.StatusServiceUnavailable}
+	default:
 		d.env.Log.Error("request failed", slog.Any("error", err))
 		e = &agentapi.Error{Code: "proposer_failed", Message: err.Error(), Next: "look at 'banksman status'", Status: http.StatusServiceUnavailable}
 	}
@@ -87,19 +153,34 @@ func reply(w http.ResponseWriter, status int, v any) error {
 // read decodes a proposal; a member that nobody defined is refused.
 func read(r *http.Request) (agentapi.Proposal, error) {
 	var p agentapi.Proposal
-	if err := json.UnmarshalRead(r.Body, &p, json.RejectUnknownMembers(true)); err != nil {
-		return p, &agentapi.Error{Code: "bad_request", Status: http.StatusBadRequest, Message: "the proposal is not in the form of POST /v1/jobs: " + shape(err)}
+	err := json.UnmarshalRead(r.Body, &p, json.RejectUnknownMembers(true))
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return p, &agentapi.Error{Code: "too_long", Status: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf("proposal refused: more than %d bytes", large.Limit), Next: "put long input into a file"}
+	case err != nil:
+		return p, &agentapi.Error{Code: "bad_request", Status: http.StatusBadRequest, Message: "proposal refused: it is not in the form of POST /v1/jobs: " + shape(err), Next: "send a JSON object with argv and cwd"}
 	}
 	return p, nil
 }
 
+// word is what the name of a member looks like; anything else may be content.
+var word = regexp.MustCompile(`^[a-z_]{1,24}$`)
+
 // shape says what is wrong with JSON without repeating it.
 func shape(err error) string {
 	var s *json.SemanticError
-	if errors.As(err, &s) {
-		return fmt.Sprintf("at %q", s.JSONPointer)
+	if !errors.As(err, &s) {
+		return "it is no valid JSON in UTF-8"
 	}
-	return "it is no valid JSON in UTF-8"
+	member, _, _ := strings.Cut(strings.TrimPrefix(string(s.JSONPointer), "/"), "/")
+	switch {
+	case !word.MatchString(member):
+		return "it has another shape"
+	case errors.Is(err, json.ErrUnknownName):
+		return fmt.Sprintf("it has no member %q", member)
+	}
+	return fmt.Sprintf("member %q has another type", member)
 }
 
 func (d *door) propose(w http.ResponseWriter, r *http.Request, from events.Proposer) error {
@@ -107,12 +188,15 @@ func (d *door) propose(w http.ResponseWriter, r *http.Request, from events.Propo
 	if err != nil {
 		return err
 	}
-	payload, err := admit(d.config, p, from)
+	payload, err := admit(d.config, d.secrets, p, from)
 	if err != nil {
 		return err
 	}
 	id, err := jobID(d.env.Site.Origin, &payload)
 	if err != nil {
+		return err
+	}
+	if err := d.room.check(r.Context()); err != nil {
 		return err
 	}
 	subject := events.For("job.proposed", payload.Pool, id, d.env.Actor)
@@ -122,13 +206,13 @@ func (d *door) propose(w http.ResponseWriter, r *http.Request, from events.Propo
 	case errors.As(err, &conflict):
 		return d.repeated(w, r, id, payload)
 	case errors.Is(err, bus.ErrFull):
-		return &agentapi.Error{Code: "stream_full", Message: "store the proposal: the site's stream is full", Next: "ask the operator to raise bus.max_bytes", Status: http.StatusInsufficientStorage}
+		return full("the site's stream is full")
 	case err != nil:
 		return fmt.Errorf("store the proposal: %w", err)
 	}
 	j, err := d.atOnce(r.Context(), id, &payload)
 	if err != nil {
-		return err
+		return fmt.Errorf("the proposal is stored as job %s; read it again: %w", id, err)
 	}
 	return reply(w, http.StatusCreated, view.DetailOf(j))
 }
@@ -140,7 +224,7 @@ const deniedWithin = 5 * time.Second
 // atOnce returns the new job; where the gate says that policy denies it, with
 // the denial.
 func (d *door) atOnce(ctx context.Context, id string, p *events.JobProposed) (lifecycle.Job, error) {
-	ctx, cancel := context.WithTimeout(ctx, deniedWithin)
+	patience, cancel := context.WithTimeout(ctx, deniedWithin)
 	defer cancel()
 	moved, stop, err := d.watch(id)
 	if err != nil {
@@ -148,10 +232,10 @@ func (d *door) atOnce(ctx context.Context, id string, p *events.JobProposed) (li
 	}
 	defer stop()
 	var a query.Assessment
-	denied := d.env.Bus.Ask(ctx, query.Assess, question(p), &a) == nil && a.Verdict == "deny"
+	denied := d.env.Bus.Ask(patience, query.Assess, question(p), &a) == nil && a.Verdict == "deny"
 	for {
-		j, err := d.env.Standing.Job(context.WithoutCancel(ctx), id)
-		if err != nil || !denied || j.Status != lifecycle.Proposed || !d.wait(ctx, moved, 0) {
+		j, err := d.env.Standing.Job(ctx, id)
+		if err != nil || !denied || j.Status != lifecycle.Proposed || !d.wait(patience, moved, 0) {
 			return j, err
 		}
 	}
@@ -176,6 +260,9 @@ func (d *door) repeated(w http.ResponseWriter, r *http.Request, id string, paylo
 	if err != nil {
 		return err
 	}
+	if j.Proposal == nil {
+		return fmt.Errorf("the idempotency key belongs to job %s, whose proposal cannot be believed (%s)", id, j.TaintCode)
+	}
 	if events.Digest(data) != j.ProposalDigest {
 		return &agentapi.Error{Code: "idempotency_conflict", Status: http.StatusConflict,
 			Message: fmt.Sprintf("the idempotency key belongs to job %s, which has other content", id), Next: "use another key, or repeat the first proposal exactly"}
@@ -190,7 +277,7 @@ func (d *door) assess(w http.ResponseWriter, r *http.Request, from events.Propos
 	if err != nil {
 		return err
 	}
-	payload, err := admit(d.config, p, from)
+	payload, err := admit(d.config, d.secrets, p, from)
 	if err != nil {
 		return err
 	}
@@ -208,133 +295,4 @@ func (d *door) own(ctx context.Context, id string, from events.Proposer) (lifecy
 		return j, &agentapi.Error{Code: "unknown_job", Status: http.StatusNotFound, Message: fmt.Sprintf("%s has proposed no job %q", from, id)}
 	}
 	return j, err
-}
-
-// longest is how long one request may wait for a job to move.
-const longest = 50 * time.Second
-
-func (d *door) job(w http.ResponseWriter, r *http.Request, from events.Proposer) error {
-	id := r.PathValue("id")
-	after, _ := strconv.ParseUint(r.FormValue("after"), 10, 64)
-	wait, _ := strconv.ParseInt(r.FormValue("wait_ms"), 10, 64)
-	ctx, cancel := context.WithTimeout(r.Context(), min(time.Duration(wait)*time.Millisecond, longest))
-	defer cancel()
-	moved, stop, err := d.watch(id)
-	if err != nil {
-		return err
-	}
-	defer stop()
-	for {
-		j, err := d.own(r.Context(), id, from)
-		if err != nil {
-			return err
-		}
-		if j.LastSeq > after || !d.wait(ctx, moved, 0) {
-			return reply(w, http.StatusOK, d.detail(r.Context(), j))
-		}
-	}
-}
-
-// detail is the job with what it waits for.
-func (d *door) detail(ctx context.Context, j lifecycle.Job) view.Detail {
-	v := view.DetailOf(j)
-	if j.Status != lifecycle.Approved {
-		return v
-	}
-	var audit query.AuditStatus
-	switch err := d.env.Bus.Ask(ctx, query.Audit, struct{}{}, &audit); {
-	case err != nil:
-		v.Waiting = "seal since " + j.UpdatedAt.UTC().Format(time.RFC3339) + " (the auditor does not answer)"
-	case audit.ThroughSeq < j.LastApproval():
-		v.Waiting = "seal since " + j.UpdatedAt.UTC().Format(time.RFC3339)
-	case audit.Dispatch != "open":
-		v.Waiting = "the audit log to be acknowledged; dispatch is " + audit.Dispatch
-	default:
-		v.Waiting = "a worker of pool " + j.Pool
-	}
-	return v
-}
-
-// watch signals when the stream has stored something about a job.
-func (d *door) watch(id string) (<-chan struct{}, func(), error) {
-	moved := make(chan struct{}, 1)
-	stop, err := d.env.Bus.Live(d.ending, events.Filter("job", id), func(events.Stored) {
-		select {
-		case moved <- struct{}{}:
-		default:
-		}
-	})
-	if err != nil {
-		return nil, nil, fmt.Errorf("watch job %s: %w", id, err)
-	}
-	return moved, stop, nil
-}
-
-// wait returns true when the job has moved or a tick has passed, false when
-// the request or the role ends. A tick of 0 never passes.
-func (d *door) wait(ctx context.Context, moved <-chan struct{}, tick time.Duration) bool {
-	var timer <-chan time.Time
-	if tick > 0 {
-		t := time.NewTimer(tick)
-		defer t.Stop()
-		timer = t.C
-	}
-	select {
-	case <-moved:
-		return true
-	case <-timer:
-		return true
-	case <-ctx.Done():
-		return false
-	case <-d.ending.Done():
-		return false
-	}
-}
-
-// outputTick is how often stored output is looked for while a job runs.
-const outputTick = 100 * time.Millisecond
-
-// output streams the chunks of an attempt as JSON lines until it has ended.
-func (d *door) output(w http.ResponseWriter, r *http.Request, from events.Proposer) error {
-	id := r.PathValue("id")
-	attempt, _ := strconv.Atoi(r.FormValue("attempt"))
-	next, _ := strconv.Atoi(r.FormValue("from"))
-	moved, stop, err := d.watch(id)
-	if err != nil {
-		return err
-	}
-	defer stop()
-	flush := http.NewResponseController(w)
-	for {
-		// The state is read first: when it says that the attempt has ended,
-		// everything it wrote was stored before.
-		j, err := d.own(r.Context(), id, from)
-		if err != nil {
-			return err
-		}
-		err = d.env.Bus.ReadOutput(r.Context(), j.Pool, id, attempt, next, func(n int, stream string, atMS int64, data []byte) error {
-			next = n + 1
-			line, err := json.Marshal(agentapi.Chunk{N: n, Stream: stream, AtMS: atMS, Data: data})
-			if err == nil {
-				_, err = w.Write(append(line, '\n'))
-			}
-			return err
-		})
-		if err != nil {
-			return fmt.Errorf("read the output of job %s: %w", id, err)
-		}
-		flush.Flush()
-		if ended(j, attempt) || !d.wait(r.Context(), moved, outputTick) {
-			return nil
-		}
-	}
-}
-
-func ended(j lifecycle.Job, attempt int) bool {
-	for _, a := range j.Attempts {
-		if a.N == attempt {
-			return !a.EndedAt.IsZero()
-		}
-	}
-	return true
 }

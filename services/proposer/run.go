@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"net"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/banksman/banksman/events"
@@ -34,30 +35,43 @@ func (r *Role) Section() config.Section {
 // Actor is the token that the proposer signs as.
 func (r *Role) Actor() string { return r.config.ActorName }
 
-// drain is how long open requests may take after the context has ended. A
-// waiting request ends at once; only an append may still be under way.
+// drain is how long an append that is under way may take after the context has
+// ended.
 const drain = 5 * time.Second
 
-// Run answers requests until the context ends.
+// Run answers requests until the context ends. Waiting requests end then; the
+// others get the time of drain.
 func (r *Role) Run(ctx context.Context, env *host.Env) error {
+	d, err := newDoor(ctx, &r.config, env)
+	if err != nil {
+		return err
+	}
 	listener, err := localsock.Listen(env.Layout.ProposerSocket())
 	if err != nil {
 		return fmt.Errorf("open the proposer's socket: %w", err)
 	}
-	d := &door{config: &r.config, env: env, ending: ctx}
-	server := &http.Server{Handler: d.routes(), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute}
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		<-ctx.Done()
-		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
+	base, cut := context.WithCancel(context.WithoutCancel(ctx))
+	defer cut()
+	server := &http.Server{
+		Handler: d.routes(), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
+		BaseContext: func(net.Listener) context.Context { return base }, ErrorLog: slog.NewLogLogger(env.Log.Handler(), slog.LevelWarn),
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	env.Report(true, "")
+	select {
+	case err = <-served:
+	case <-ctx.Done():
+		end, cancel := context.WithTimeout(base, drain)
 		defer cancel()
 		if server.Shutdown(end) != nil {
+			cut()
 			server.Close()
 		}
-	})
-	env.Report(true, "")
-	err = server.Serve(listener)
-	wg.Wait()
+		err = <-served
+	}
+	cut()
+	d.requests.Wait()
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}

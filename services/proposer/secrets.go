@@ -1,36 +1,36 @@
 package proposer
 
 import (
-	"regexp"
+	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/banksman/banksman/events"
+	"github.com/banksman/banksman/services/internal/redact"
 )
 
-// shapes are tokens that cannot be mistaken for anything else. A proposal is
-// stored for ever and shown to people, so a secret has no place in it.
-var shapes = []struct {
-	what string
-	re   *regexp.Regexp
-}{
-	{"a private key", regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY( BLOCK)?-----`)},
-	{"an AWS access key", regexp.MustCompile(`\b(AKIA|ASIA)[A-Z0-9]{16}\b`)},
-	{"a GitHub token", regexp.MustCompile(`\b(gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{40,})`)},
-	{"a GitLab token", regexp.MustCompile(`\bglpat-[A-Za-z0-9_-]{20,}`)},
-	{"an Anthropic key", regexp.MustCompile(`\bsk-ant-[A-Za-z0-9_-]{20,}`)},
-	{"an OpenAI key", regexp.MustCompile(`\bsk-(proj-)?[A-Za-z0-9_-]{32,}`)},
-	{"a Slack token", regexp.MustCompile(`\bxox[abprs]-[A-Za-z0-9-]{10,}`)},
-	{"a Google API key", regexp.MustCompile(`\bAIza[A-Za-z0-9_-]{35}`)},
-	{"a banksman token", regexp.MustCompile(`\bbmt_[A-Za-z0-9_-]{40,}`)},
-	{"a password in a URL", regexp.MustCompile(`[a-z][a-z0-9+.-]*://[^/\s:@]+:[^/\s:@$]+@`)},
-	{"a bearer token", regexp.MustCompile(`(?i)\bauthorization:\s*(bearer|basic)\s+[A-Za-z0-9+/_.=-]{16,}`)},
-}
+// instead is what whoever proposes a secret does in its place.
+const instead = "pass it by a file or a variable that the worker holds"
 
-// secrets refuses a proposal that shows one.
-func secrets(_ *Config, p *events.JobProposed) error {
+// secrets refuses a proposal that shows one: a proposal is stored for ever and
+// shown to people, so a secret has no place in it. The refusal says where and by
+// which rule, never what.
+func secrets(d *redact.Detector, p *events.JobProposed) error {
+	shown := func(place, rule string) error {
+		return refuse("secret", instead, "%s looks like it holds a secret (%s)", place, rule)
+	}
+	if i, rule := d.Argv(p.Argv); rule != "" {
+		return shown(fmt.Sprintf("argument %d", i), rule)
+	}
 	for place, text := range places(p) {
-		for _, s := range shapes {
-			if s.re.MatchString(text) {
-				return refuse("secret", "pass it by a file or a variable that the worker holds", "%s looks like it holds %s", place, s.what)
+		if rule := d.Text(text); rule != "" {
+			return shown(place, rule)
+		}
+	}
+	for kind, m := range map[string]map[string]string{"environment variable": p.Env, "label": p.Labels} {
+		for i, name := range slices.Sorted(maps.Keys(m)) {
+			if rule := d.Pair(name, m[name]); rule != "" {
+				return shown(fmt.Sprintf("the value of %s %d", kind, i), rule)
 			}
 		}
 	}

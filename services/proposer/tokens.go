@@ -17,14 +17,20 @@ import (
 // whose finds on whose behalf a token speaks. Tokens lie in folders, one file
 // "<agent|person>.<id>" each; they are read at each question, so a token that
 // was added or removed counts at once.
+// A file that cannot be read keeps nobody out whose own can be.
 func whose(folders []string, token string) (events.Proposer, bool, error) {
+	if token == "" { // an empty file is nobody's token
+		return events.Proposer{}, false, nil
+	}
+	var failed []error
 	for _, folder := range folders {
 		from, known, err := whoseIn(folder, token)
-		if known || err != nil {
-			return from, known, err
+		if known {
+			return from, true, nil
 		}
+		failed = append(failed, err)
 	}
-	return events.Proposer{}, false, nil
+	return events.Proposer{}, false, errors.Join(failed...)
 }
 
 func whoseIn(folder, token string) (events.Proposer, bool, error) {
@@ -36,6 +42,7 @@ func whoseIn(folder, token string) (events.Proposer, bool, error) {
 		return events.Proposer{}, false, fmt.Errorf("read the tokens: %w", err)
 	}
 	want := sha256.Sum256([]byte(token))
+	var failed []error
 	for _, entry := range list {
 		kind, id, ok := strings.Cut(entry.Name(), ".")
 		if !ok || kind != "agent" && kind != "person" || events.CheckName(kind, id) != nil {
@@ -43,12 +50,13 @@ func whoseIn(folder, token string) (events.Proposer, bool, error) {
 		}
 		text, err := keys.ReadSecret(filepath.Join(folder, entry.Name()))
 		if err != nil {
-			return events.Proposer{}, false, fmt.Errorf("read the token of %s %s: %w", kind, id, err)
+			failed = append(failed, fmt.Errorf("read the token of %s %s: %w", kind, id, err))
+			continue
 		}
 		got := sha256.Sum256([]byte(strings.TrimSpace(string(text))))
 		if subtle.ConstantTimeCompare(got[:], want[:]) == 1 {
 			return events.Proposer{Kind: kind, ID: id}, true, nil
 		}
 	}
-	return events.Proposer{}, false, nil
+	return events.Proposer{}, false, errors.Join(failed...)
 }
