@@ -2,6 +2,7 @@ package front_test
 
 import (
 	"bufio"
+	"context"
 	"io"
 	"path/filepath"
 	"strings"
@@ -34,7 +35,9 @@ func TestPassphraseOnATerminal(t *testing.T) {
 // and returns everything that was shown.
 func dialogue(t *testing.T, s *lab.Site, args []string, answers ...string) string {
 	t.Helper()
-	cmd := s.Command(t.Context(), args...)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*lab.Patience)
+	defer cancel()
+	cmd := s.Command(ctx, args...)
 	tty, err := pty.Start(cmd)
 	if err != nil {
 		t.Fatal(err)
@@ -44,14 +47,14 @@ func dialogue(t *testing.T, s *lab.Site, args []string, answers ...string) strin
 	r := bufio.NewReader(io.TeeReader(tty, &shown))
 	for _, a := range answers {
 		prompt := ""
-		for !strings.Contains(prompt, "assphrase") || !strings.HasSuffix(prompt, ": ") {
+		for !strings.HasSuffix(prompt, ": ") || !strings.Contains(prompt, "assphrase") && !strings.Contains(prompt, "again") {
 			b, err := r.ReadByte()
 			if err != nil {
 				t.Fatalf("no prompt: %v\n%s", err, shown.String())
 			}
 			prompt += string(b)
 		}
-		if _, err := io.WriteString(tty, a+"\n"); err != nil {
+		if _, err := io.WriteString(tty, a+"\r"); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := r.ReadString('\n'); err != nil {
