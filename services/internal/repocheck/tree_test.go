@@ -65,6 +65,8 @@ func readTree(project fs.FS) (*tree, error) {
 		switch {
 		case err != nil:
 			return err
+		case name == ".git" && !d.IsDir(): // of a linked work tree
+			return nil
 		case d.IsDir() && (name == ".git" || name == "bin"):
 			return fs.SkipDir
 		case !d.Type().IsRegular():
