@@ -2,9 +2,10 @@ package worker
 
 import (
 	"context"
-	"crypto/rand"
+	cryptorand "crypto/rand"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -60,7 +61,7 @@ func (s *shift) claim(ctx context.Context, id string, seen uint64) (*attempt, er
 		if err != nil || j.Proposal == nil {
 			return nil, err
 		}
-		if why := mayStart(j, s.me, time.Now()); why != "" {
+		if why := mayStart(j, s.me, s.clock.now()); why != "" {
 			s.log.Debug("job not started", "job", id, "why", why)
 			return nil, nil
 		}
@@ -97,7 +98,8 @@ func (s *shift) check(ctx context.Context, j lifecycle.Job, sealed seal) (sight,
 	if _, err := s.believe(sealed.stored); err != nil {
 		return sight{}, nil, fmt.Errorf("start job %s: the seal that covers its approval: %w", j.ID, err)
 	}
-	if fault := permitted(j, p.Assess(request(j, j.Resolution.Cwd, j.Resolution.Program.Path, time.Now()))); fault != nil {
+	d := p.Assess(request(j, j.Resolution.Cwd, j.Resolution.Program.Path, time.Now()))
+	if fault := permitted(j, d); fault != nil {
 		return sight{}, fault, nil
 	}
 	seen, fault := look(j, p, s.cfg.search())
@@ -133,7 +135,7 @@ func (s *shift) start(ctx context.Context, j lifecycle.Job, seen sight, sealed s
 	}
 	claimed := claim(j, seen.resolved.Policy, sealed.through, s.cfg.LeaseS)
 	a := &attempt{job: j, seen: seen, rec: record{
-		Job: j.ID, Pool: j.Pool, Attempt: claimed.Attempt, Session: s.me.session, Marker: rand.Text(),
+		Job: j.ID, Pool: j.Pool, Attempt: claimed.Attempt, Session: s.me.session, Marker: cryptorand.Text(),
 	}}
 	if err := s.journal.put(a.rec, true); err != nil {
 		return nil, err
@@ -184,6 +186,7 @@ func (s *shift) confirm(a *attempt, started uint64) (counts bool, err error) {
 	for {
 		page, err := s.env.Bus.Read(s.life, started, events.Filter("job", a.job.ID), 1)
 		if err == nil && len(page) > 0 && page[0].Seq == started {
+			s.clock.note(page[0].Time)
 			return s.counts(a, started, page[0]), nil
 		}
 		// A replica of the stream may lag behind the acknowledgement.
@@ -223,6 +226,7 @@ func (s *shift) perform(a *attempt) {
 		rec.publish(s.life, s.log, func(ctx context.Context, c chunk) error { return s.putOutput(ctx, begun, c) })
 	})
 	result := s.execute(a, kit, rec)
+	s.cfg.plan(&result, a.rec.Attempt, a.job.AttemptsAllowed(), s.clock.now(), rand.Int64N)
 	var fault error
 	if result.finished.Stdout, result.finished.Stderr, fault = rec.close(); fault != nil {
 		s.log.Error("output of a job was cut because it could not be spooled", "job", a.job.ID, "error", fault)
@@ -261,7 +265,7 @@ func (s *shift) execute(a *attempt, kit kit, rec *recorder) result {
 	a.mu.Lock()
 	ending := a.ending
 	a.mu.Unlock()
-	return ended(outcome, err, ending, a.rec.Attempt, a.job.AttemptsAllowed(), time.Now())
+	return ended(outcome, err, ending)
 }
 
 // spec is the attempt for package proc.

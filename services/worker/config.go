@@ -24,6 +24,12 @@ type Config struct {
 	MaxTimeoutS    int               `toml:"max_timeout_s" doc:"Longest run time of a job in seconds, whatever it asked for, 1 to 604800."`
 	MaxOutputBytes int64             `toml:"max_output_bytes" doc:"Bytes kept of each output stream, half from its head and half from its tail, 64 KiB to 1 GiB. Half of it may be held in memory for each stream of a running job."`
 	Hide           bool              `toml:"hide" doc:"Let jobs see an empty folder where banksman keeps its keys, sockets and state. Needs user namespaces; a worker that cannot have them refuses to start unless this is false."`
+	RetryFirstS    int               `toml:"retry_first_s" doc:"Seconds between a failed attempt and the second one, 1 to 86400. The pause doubles with each further attempt; up to a quarter is added by chance. A job that may be started once is never tried again."`
+	RetryMostS     int               `toml:"retry_most_s" doc:"Longest pause between attempts in seconds, without what chance adds, 1 to 604800."`
+	RetryExits     []int             `toml:"retry_exits" doc:"Exit statuses after which a job is tried again; empty for every status but 0."`
+	RetrySignal    bool              `toml:"retry_signal" doc:"Try a job again whose program was ended by a signal."`
+	RetryTimeout   bool              `toml:"retry_timeout" doc:"Try a job again that ran out of time."`
+	RetryStart     bool              `toml:"retry_start" doc:"Try a job again whose program could not be started. What is no longer as approved is never tried again."`
 	Umask          int               `toml:"umask" doc:"File mode mask of jobs, as a number; 18 is octal 022."`
 }
 
@@ -40,7 +46,8 @@ func DefaultConfig() Config {
 		GraceS: 5, LeaseS: 15, DrainS: 30, MaxTimeoutS: 86400,
 		MaxOutputBytes: 8 << 20,
 		Hide:           true,
-		Umask:          proc.DefaultUmask,
+		RetryFirstS:    1, RetryMostS: 300, RetryExits: []int{}, RetrySignal: true, RetryTimeout: true,
+		Umask: proc.DefaultUmask,
 	}
 }
 
@@ -63,11 +70,16 @@ func (c *Config) Validate() error {
 		{"drain_s", int64(c.DrainS), 0, 86400},
 		{"max_timeout_s", int64(c.MaxTimeoutS), 1, 604800},
 		{"max_output_bytes", c.MaxOutputBytes, 64 << 10, 1 << 30},
+		{"retry_first_s", int64(c.RetryFirstS), 1, 86400},
+		{"retry_most_s", int64(c.RetryMostS), 1, 604800},
 		{"umask", int64(c.Umask), 1, 0o777},
 	} {
 		if r.value < r.least || r.value > r.most {
 			return fmt.Errorf("%s = %d: must be %d to %d", r.key, r.value, r.least, r.most)
 		}
+	}
+	if err := c.validateRetry(); err != nil {
+		return err
 	}
 	return c.validateEnvironment()
 }

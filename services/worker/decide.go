@@ -232,11 +232,6 @@ func fenceOf(j lifecycle.Job, started uint64) fence {
 	return fenceShut
 }
 
-// retryPause grows from one second to five minutes.
-func retryPause(attempt int) time.Duration {
-	return min(time.Second<<min(attempt-1, 10), 5*time.Minute)
-}
-
 // silentFor is how long nothing was heard of an attempt, as far as a peer can
 // know: it must have been connected, and have known of the attempt.
 func silentFor(now time.Time, since ...time.Time) time.Duration {

@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -272,48 +271,6 @@ func TestSealCovers(t *testing.T) {
 			t.Errorf("%+v covers %d: %q", c.seal, c.through, got)
 		}
 	}
-}
-
-func TestResults(t *testing.T) {
-	for name, c := range map[string]struct {
-		got     result
-		outcome string
-		code    int
-		retry   bool
-		stopped bool
-	}{
-		"exit 0":         {ended(proc.Outcome{}, nil, "", 1, 2, noon), "succeeded", 0, false, false},
-		"exit 3":         {ended(proc.Outcome{ExitCode: 3}, nil, "", 1, 1, noon), "failed", 3, false, false},
-		"exit 3, again":  {ended(proc.Outcome{ExitCode: 3}, nil, "", 1, 2, noon), "failed", 3, true, false},
-		"signal":         {ended(proc.Outcome{ExitCode: -1, Signal: "SIGSEGV"}, nil, "", 1, 1, noon), "failed", -1, false, false},
-		"time limit":     {ended(proc.Outcome{ExitCode: -1, TimedOut: true}, nil, "", 2, 2, noon), "timed_out", -1, false, false},
-		"steward lost":   {ended(proc.Outcome{}, proc.ErrStewardLost, "", 1, 1, noon), "failed", 0, false, false},
-		"stopped":        {ended(proc.Outcome{ExitCode: -1, Cancelled: true}, nil, reasonStopped, 1, 2, noon), "", -1, false, true},
-		"fenced":         {ended(proc.Outcome{ExitCode: -1, Cancelled: true}, nil, reasonFenced, 1, 2, noon), "failed", -1, true, false},
-		"ended too late": {ended(proc.Outcome{}, nil, reasonStopped, 1, 2, noon), "succeeded", 0, false, false},
-		"no program":     {notStarted(&proc.StartError{Code: proc.CodeNoProgram}), "failed", 127, false, false},
-		"no interpreter": {notStarted(&proc.StartError{Code: proc.CodeNoInterpreter}), "failed", 127, false, false},
-		"changed":        {notStarted(&proc.StartError{Code: proc.CodeDigestChanged}), "failed", 126, false, false},
-		"anything else":  {notStarted(errors.New("no")), "failed", 126, false, false},
-	} {
-		f := c.got.finished
-		if f.Outcome != c.outcome || f.ExitCode != c.code || (f.RetryAtMS > 0) != c.retry || c.got.stopped != c.stopped {
-			t.Errorf("%s: %+v", name, c.got)
-		}
-		finished, cancelled := c.got.payload(13, "worker")
-		if c.stopped != (cancelled != nil) || c.stopped == (finished != nil) {
-			t.Errorf("%s: published as %+v and %+v", name, finished, cancelled)
-		}
-	}
-}
-
-func TestRetryPauseGrowsAndIsBounded(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.IntRange(1, 1000).Draw(t, "attempt")
-		if a, b := retryPause(n), retryPause(n+1); a > b || a < time.Second || b > 5*time.Minute {
-			t.Fatalf("after attempt %d %s, then %s", n, a, b)
-		}
-	})
 }
 
 func TestSilence(t *testing.T) {

@@ -45,8 +45,13 @@ func (s *shift) resolve(ctx context.Context, d *bus.Delivery) error {
 	if err != nil {
 		return nil // no event of ours; the auditor reports it
 	}
-	for seen := d.Stored.Seq; ; {
-		j, err := s.jobAt(ctx, subject.ID, seen)
+	return s.resolveJob(ctx, subject.ID, d.Stored.Seq)
+}
+
+// resolveJob looks one job up, no earlier than at sequence seen.
+func (s *shift) resolveJob(ctx context.Context, id string, seen uint64) error {
+	for {
+		j, err := s.jobAt(ctx, id, seen)
 		if err != nil || j.Proposal == nil || mayResolve(j, s.me) != "" {
 			return err
 		}
@@ -167,8 +172,8 @@ func (s *shift) exit(id string) {
 	delete(s.busy, id)
 }
 
-// askReady asks the index for jobs that wait for a start, now, from time to
-// time, and whenever the connection has come back: a lost delivery strands
+// askReady asks the index for jobs that wait for a start or a look, now, from
+// time to time, and whenever the connection has come back: a lost delivery strands
 // nothing.
 func (s *shift) askReady(ctx context.Context) {
 	back := make(chan struct{}, 1)
@@ -183,6 +188,7 @@ func (s *shift) askReady(ctx context.Context) {
 	defer stop()
 	for pause := againAfter; ; pause = min(2*pause, readyEvery) {
 		s.takeReady(ctx)
+		s.resolveWaiting(ctx)
 		timer := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
@@ -215,10 +221,10 @@ func (s *shift) takeReady(ctx context.Context) {
 	}
 }
 
-// later takes a job at a moment, unless ctx ends before.
+// later takes a job at a moment of the stream's time, unless ctx ends before.
 func (s *shift) later(ctx context.Context, id string, at time.Time) {
 	s.work.Go(func() {
-		if sleep(ctx, time.Until(at)) != nil {
+		if sleep(ctx, s.clock.until(at)) != nil {
 			return
 		}
 		if err := s.take(ctx, id, 0, func() {}); err != nil && ctx.Err() == nil {

@@ -68,8 +68,8 @@ func (r record) end() (kind events.Kind, started uint64, payload any) {
 // again takes the job up when its next attempt is due. The index would name it
 // later.
 func (s *shift) again(r record) {
-	if r.Finished != nil && r.Finished.RetryAtMS > 0 {
-		s.later(s.taking, r.Job, time.UnixMilli(r.Finished.RetryAtMS))
+	if at := dueAt(r.Finished); !at.IsZero() {
+		s.later(s.taking, r.Job, at)
 	}
 }
 

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"errors"
-	"time"
 
 	"github.com/banksman/banksman/events"
 	"github.com/banksman/banksman/services/internal/proc"
@@ -12,22 +11,22 @@ import (
 type result struct {
 	finished events.JobFinished
 	stopped  bool // the worker itself called it off
+	class    class
 }
 
-// payload is what to publish: a cancellation when the worker itself called the
-// attempt off, the result otherwise.
+// payload is what to publish: a cancellation when the attempt was called off,
+// the result otherwise.
 func (r result) payload(started uint64, actor string) (*events.JobFinished, *events.JobCancelled) {
+	f := r.finished
 	if r.stopped {
 		return nil, &events.JobCancelled{Started: started, By: actor, Reason: reasonStopped}
 	}
-	f := r.finished
 	f.Started = started
 	return &f, nil
 }
 
 // notStarted is the result of a program that was not executed: 127 where
-// something is missing and 126 otherwise, as shells say it. It is never tried
-// again, since what is on disk is not what was approved.
+// something is missing and 126 otherwise, as shells say it.
 func notStarted(err error) result {
 	code := 126
 	for _, missing := range []string{proc.CodeNoProgram, proc.CodeNoInterpreter, proc.CodeNoDir} {
@@ -35,12 +34,16 @@ func notStarted(err error) result {
 			code = 127
 		}
 	}
-	return result{finished: events.JobFinished{Outcome: "failed", ExitCode: code, Error: err.Error()}}
+	as := classStart
+	if errors.Is(err, &proc.StartError{Code: proc.CodeDigestChanged}) || errors.Is(err, &proc.StartError{Code: proc.CodeDirChanged}) {
+		as = classChanged
+	}
+	return result{class: as, finished: events.JobFinished{Outcome: "failed", ExitCode: code, Error: err.Error()}}
 }
 
 // ended is the result of a program that ran. Ending is why this worker ended
 // it, if it did.
-func ended(o proc.Outcome, waitErr error, ending string, attempt, allowed int, now time.Time) result {
+func ended(o proc.Outcome, waitErr error, ending string) result {
 	f := events.JobFinished{
 		ExitCode: o.ExitCode, Signal: o.Signal,
 		DurationMS: o.Wall.Milliseconds(), UserMS: o.User.Milliseconds(), SystemMS: o.System.Milliseconds(),
@@ -54,15 +57,17 @@ func ended(o proc.Outcome, waitErr error, ending string, attempt, allowed int, n
 		return result{finished: f, stopped: true}
 	case o.Cancelled:
 		f.Outcome, f.Error = "failed", ending
+		return result{finished: f, class: classFenced}
 	case o.TimedOut:
 		f.Outcome = "timed_out"
-	case o.ExitCode == 0 && o.Signal == "" && !errors.Is(waitErr, proc.ErrStewardLost):
-		f.Outcome = "succeeded"
-	default:
+		return result{finished: f, class: classTimeout}
+	case o.Signal != "" || errors.Is(waitErr, proc.ErrStewardLost):
 		f.Outcome = "failed"
+		return result{finished: f, class: classSignal}
+	case o.ExitCode != 0:
+		f.Outcome = "failed"
+		return result{finished: f, class: classExit}
 	}
-	if f.Outcome != "succeeded" && attempt < allowed {
-		f.RetryAtMS = now.Add(retryPause(attempt)).UnixMilli()
-	}
+	f.Outcome = "succeeded"
 	return result{finished: f}
 }

@@ -38,6 +38,8 @@ type shift struct {
 	crew    *proc.Crew
 	secrets *secretref.Set
 	rules   *redact.Rules // without values
+	clock   clock
+	offers  chan events.Stored // declines of the pool
 	seals   *sealWatch
 	peers   *peers
 	slots   chan struct{} // a token for each job in hand
@@ -62,7 +64,7 @@ func newShift(cfg Config, env *host.Env, j journal) *shift {
 		me:    identity{actor: env.Actor, session: env.Append.Session(), pool: cfg.Pool},
 		seals: newSealWatch(), peers: newPeers(), slots: make(chan struct{}, cfg.Slots),
 		busy: map[string]bool{}, running: map[*attempt]bool{}, fewer: make(chan struct{}), waiting: map[string]wait{},
-		phase: "starting", rules: redact.New(),
+		offers: make(chan events.Stored, maxOffers), phase: "starting", rules: redact.New(),
 	}
 	return s
 }
@@ -125,6 +127,7 @@ func (s *shift) labour(ctx context.Context, stop context.CancelCauseFunc, left [
 	loops.Go(func() { fail(s.env.Bus.Consume(ctx, "resolve-"+s.cfg.Pool, resolvers, s.onProposed)) })
 	loops.Go(func() { fail(s.env.Bus.Consume(ctx, "run-"+s.cfg.Pool, s.cfg.Slots, s.onApproved)) })
 	loops.Go(func() { s.askReady(ctx) })
+	loops.Go(func() { s.takeOffers(ctx) })
 	loops.Go(func() { s.watchPeers(ctx) })
 	loops.Go(func() { s.observe(ctx) })
 	loops.Go(func() { s.clear(ctx, left) })
@@ -202,7 +205,10 @@ func (s *shift) listen(ctx context.Context) (stop func(), err error) {
 	if err := s.env.Standing.Refresh(ctx); err != nil {
 		return nil, err
 	}
-	unsubscribe, err := s.env.Bus.Live(ctx, sealSubjects, func(st events.Stored) { s.offerSeal(ctx, st) })
+	unsubscribe, err := s.env.Bus.Live(ctx, sealSubjects, func(st events.Stored) {
+		s.clock.note(st.Time)
+		s.offerSeal(ctx, st)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -214,6 +220,12 @@ func (s *shift) listen(ctx context.Context) (stop func(), err error) {
 	}
 	stops = append(stops, unsubscribe)
 	unsubscribe, err = s.env.Bus.Live(ctx, s.lapseSubjects(), func(st events.Stored) { s.onLapse(ctx, st) })
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	stops = append(stops, unsubscribe)
+	unsubscribe, err = s.env.Bus.Live(ctx, s.declineSubjects(), s.onDecline)
 	if err != nil {
 		stop()
 		return nil, err

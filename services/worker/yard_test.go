@@ -406,3 +406,13 @@ func freePort(t testing.TB) int {
 	defer l.Close()
 	return l.Addr().(*net.TCPAddr).Port
 }
+
+// serveReady plays the index, for which these jobs wait for a start.
+func (y *yard) serveReady(ids ...string) {
+	y.t.Helper()
+	stop, err := y.conn("auditor").Serve(y.t.Context(), "banksman-auditor", "1.0.0", "index", map[string]bus.Endpoint{
+		"bmq.ready.*": func(context.Context, []byte) (any, error) { return map[string][]string{"jobs": ids}, nil },
+	})
+	must(y.t, err)
+	y.t.Cleanup(stop)
+}

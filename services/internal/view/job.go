@@ -31,6 +31,7 @@ type Job struct {
 	Ending     string            `json:"ending,omitempty"`
 	ExitCode   *int              `json:"exit_code,omitempty"`
 	Declines   []Decline         `json:"declines,omitempty"`
+	RetryAt    time.Time         `json:"retry_at,omitzero"` // when its next attempt is due, by the stream's clock
 	Waiting    string            `json:"waiting,omitempty"` // what it waits for, such as "seal since T"
 	LastSeq    uint64            `json:"last_seq"`
 	Existing   bool              `json:"existing,omitzero"` // a repeated proposal found this job
@@ -131,6 +132,9 @@ func Of(j lifecycle.Job) Job {
 		v.Tainted = j.TaintCode
 	}
 	v.Unsafe = j.Resolution != nil && j.Resolution.UnsafeSharedUser
+	if j.Status == lifecycle.RetryWait {
+		v.RetryAt = j.RetryAt().UTC()
+	}
 	if j.Status.Undecided() {
 		v.Expires = j.RequestExpires().UTC()
 	}
