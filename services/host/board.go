@@ -36,13 +36,20 @@ func newBoard(names []string, ready func()) *board {
 	return b
 }
 
-// set records a role's state; an empty reason means ready.
+// set records a role's state.
 func (b *board) set(role string, ready bool, reason string) {
+	if f := b.record(role, ready, reason); f != nil {
+		f()
+	}
+}
+
+// record returns what is to be called when all are ready for the first time.
+func (b *board) record(role string, ready bool, reason string) (f func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	i := slices.IndexFunc(b.roles, func(r RoleStatus) bool { return r.Role == role })
 	if i < 0 {
-		return
+		return nil
 	}
 	if r := &b.roles[i]; r.Ready != ready || r.Reason != reason {
 		*r = RoleStatus{Role: role, Ready: ready, Since: time.Now().UTC(), Reason: reason}
@@ -52,9 +59,9 @@ func (b *board) set(role string, ready bool, reason string) {
 		}
 	}
 	if b.ready != nil && !slices.ContainsFunc(b.roles, func(r RoleStatus) bool { return !r.Ready }) {
-		b.ready()
-		b.ready = nil
+		f, b.ready = b.ready, nil
 	}
+	return f
 }
 
 func (b *board) status() Status {

@@ -4,9 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/banksman/banksman/events"
 	"github.com/banksman/banksman/services/internal/config"
+	"github.com/banksman/banksman/services/internal/keys"
 	"github.com/banksman/banksman/services/internal/site"
 )
 
@@ -22,8 +26,11 @@ func (c *SiteConfig) Validate() error {
 	if err := events.CheckName("origin", c.Origin); err != nil {
 		return err
 	}
-	if c.RootKey == "" || c.BusURL == "" {
-		return fmt.Errorf("root_key and bus_url are required")
+	if _, err := keys.PublicKey(c.RootKey).Bytes(); err != nil {
+		return fmt.Errorf("root_key: %w", err)
+	}
+	if !strings.Contains(c.BusURL, "://") { // there may be several, with commas
+		return fmt.Errorf("bus_url %q: want a NATS URL, such as tls://127.0.0.1:4222", c.BusURL)
 	}
 	return nil
 }
@@ -44,15 +51,19 @@ func DefaultBus() BusConfig {
 
 // Validate checks the section.
 func (c *BusConfig) Validate() error {
-	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
+	_, port, err := net.SplitHostPort(c.Listen)
+	if n, bad := strconv.Atoi(port); err != nil || bad != nil || n > 65535 {
 		return fmt.Errorf("listen %q: want address:port", c.Listen)
 	}
 	if len(c.Pools) == 0 {
 		return fmt.Errorf("pools: at least one is needed")
 	}
-	for _, p := range c.Pools {
+	for i, p := range c.Pools {
 		if err := events.CheckName("pool", p); err != nil {
 			return fmt.Errorf("pools: %w", err)
+		}
+		if slices.Contains(c.Pools[:i], p) {
+			return fmt.Errorf("pools: %q is listed twice", p)
 		}
 	}
 	if c.MaxBytes < 64<<20 || c.Output < 16<<20 {

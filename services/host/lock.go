@@ -9,6 +9,7 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"github.com/banksman/banksman/events"
 	"github.com/banksman/banksman/services/internal/site"
 )
 
@@ -27,6 +28,11 @@ func (e *Held) Error() string {
 // the claims when the process ends, however it ends.
 func lockRoles(l site.Layout, command, instance string, names []string) (unlock func(), err error) {
 	dir := filepath.Join(l.Run(), "lock")
+	if instance != "" {
+		if err := events.CheckName("instance", instance); err != nil {
+			return nil, err
+		}
+	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("claim the folder: %w", err)
 	}
@@ -45,8 +51,7 @@ func lockRoles(l site.Layout, command, instance string, names []string) (unlock 
 			if err != nil {
 				return nil, fmt.Errorf("claim role %s: %w", name, err)
 			}
-			text, _ := os.ReadFile(path)
-			return nil, &Held{Dir: l.Dir, Role: name, By: strings.TrimSpace(string(text))}
+			return nil, &Held{Dir: l.Dir, Role: name, By: holder(path)}
 		}
 		held = append(held, f)
 		who := fmt.Sprintf("process %d (banksman %s, since %s)\n", os.Getpid(), command, time.Now().UTC().Format(time.RFC3339))
@@ -56,4 +61,14 @@ func lockRoles(l site.Layout, command, instance string, names []string) (unlock 
 		}
 	}
 	return unlock, nil
+}
+
+// holder is what the holder of a claim has written about itself; it claims
+// first and writes then.
+func holder(path string) string {
+	text, err := os.ReadFile(path)
+	if who := strings.TrimSpace(string(text)); err == nil && who != "" {
+		return who
+	}
+	return "another process"
 }

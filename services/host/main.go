@@ -40,9 +40,18 @@ func Main(name string, start StartBus, roles ...Role) int {
 		}
 		return exitUsage
 	}
+	var least slog.Level
+	if err := least.UnmarshalText([]byte(*level)); err != nil {
+		fmt.Fprintf(os.Stderr, "banksman-%s: --log-level %q: want debug, info, warn or error\n", name, *level)
+		return exitUsage
+	}
+	if flags.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "banksman-%s: %q is no flag; the role takes flags only, see --help\n", name, flags.Arg(0))
+		return exitUsage
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	err := runMain(ctx, name, *dir, *instance, *level, start, roles)
+	err := runMain(ctx, name, *dir, *instance, least, start, roles)
 	if err == nil {
 		return 0
 	}
@@ -54,17 +63,13 @@ func Main(name string, start StartBus, roles ...Role) int {
 	return exitFailed
 }
 
-func runMain(ctx context.Context, name, dir, instance, level string, start StartBus, roles []Role) error {
+func runMain(ctx context.Context, name, dir, instance string, least slog.Level, start StartBus, roles []Role) error {
 	l, err := site.At(dir, os.Getenv)
 	if err != nil {
 		return err
 	}
 	if _, err := LoadSite(l); err != nil {
 		return err
-	}
-	var least slog.Level
-	if err := least.UnmarshalText([]byte(level)); err != nil {
-		return fmt.Errorf("log-level %q: want debug, info, warn or error", level)
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: least}))
 	return Run(ctx, Options{

@@ -149,10 +149,10 @@ func (p *process) runRole(ctx context.Context, r Role) error {
 	report := p.report(r.Name())
 	report(false, "waiting for the bus")
 	env, err := p.env(ctx, r)
-	if ctx.Err() != nil {
-		return nil
-	}
 	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
 		return err
 	}
 	defer env.Bus.Close()
