@@ -214,6 +214,13 @@ func TestImagesNameTheFolders(t *testing.T) {
 			}
 		}
 	}
+	// What a volume covers has to be open to any user: copying a folder into an
+	// image sets the mode of what lies in it, not its own.
+	for stage, open := range map[int]string{1: "chmod 1777 /image/tmp /image/run/banksman /image/var/lib/banksman", 3: "install -d -m 1777 /run/banksman /var/lib/banksman /work"} {
+		if !strings.Contains(parts[stage], open) {
+			t.Errorf("stage %s does not say %s", names[stage-1][1], open)
+		}
+	}
 	for _, s := range readCompose(t).Services {
 		if !strings.Contains(string(text), " AS "+s.Build.Target+"\n") || s.Image != "banksman:"+s.Build.Target {
 			t.Errorf("image %q is built from stage %q", s.Image, s.Build.Target)
