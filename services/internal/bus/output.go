@@ -69,7 +69,10 @@ func (c *Conn) ReadOutput(ctx context.Context, pool, job string, attempt int, fr
 	handle func(n int, stream string, atMS int64, data []byte) error,
 ) error {
 	filter := fmt.Sprintf("%s.%s.%s.%d.*.*", events.PrefixOutput, pool, job, attempt)
-	next := uint64(1)
+	next, err := c.behind(ctx, pool, job, attempt, from-1)
+	if err != nil {
+		return err
+	}
 	for {
 		req := getRequest{Seq: next, Next: filter, Batch: pageMessages, MaxBytes: outputPageBytes}
 		page, err := c.page(ctx, grants.OutputStream, req)
@@ -93,6 +96,23 @@ func (c *Conn) ReadOutput(ctx context.Context, pool, job string, attempt int, fr
 			}
 		}
 	}
+}
+
+// behind is the sequence behind a chunk that was read before, so that whoever
+// follows does not read everything again; 1 when there is none.
+func (c *Conn) behind(ctx context.Context, pool, job string, attempt, n int) (uint64, error) {
+	if n < 1 {
+		return 1, nil
+	}
+	chunk := fmt.Sprintf("%s.%s.%s.%d.%d.*", events.PrefixOutput, pool, job, attempt, n)
+	page, err := c.page(ctx, grants.OutputStream, getRequest{Seq: 1, Next: chunk, Batch: 1})
+	if err != nil {
+		return 0, fmt.Errorf("read the output of job %s: %w", job, err)
+	}
+	if len(page) == 0 {
+		return 1, nil
+	}
+	return page[0].Seq + 1, nil
 }
 
 func readChunk(st events.Stored) (n int, stream string, atMS int64, err error) {
