@@ -83,9 +83,15 @@ func pairs(flag string, list []string) (map[string]string, error) {
 // proposer opens the proposer's door: with BANKSMAN_TOKEN, else as the folder's
 // local agent.
 func (a *app) proposer() (*agentapi.Client, error) {
+	c, _, err := a.door()
+	return c, err
+}
+
+// door is the proposer's door with the token that opens it.
+func (a *app) door() (*agentapi.Client, string, error) {
 	l, err := a.layout()
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	socket := os.Getenv(site.EnvSocket)
 	if socket == "" || a.dir != "" {
@@ -95,12 +101,12 @@ func (a *app) proposer() (*agentapi.Client, error) {
 	if token == "" {
 		text, err := keys.ReadSecret(l.Token("agent", "local"))
 		if err != nil {
-			return nil, &agentapi.Error{Code: "no_token", Message: fmt.Sprintf("read the local agent's token: %v", err),
+			return nil, "", &agentapi.Error{Code: "no_token", Message: fmt.Sprintf("read the local agent's token: %v", err),
 				Next: "make a site with 'banksman init', name its folder with --dir, or set BANKSMAN_TOKEN"}
 		}
 		token = strings.TrimSpace(string(text))
 	}
-	return agentapi.NewClient(socket, token), nil
+	return agentapi.NewClient(socket, token), token, nil
 }
 
 // needCommand asks for a command after --.
@@ -212,16 +218,28 @@ func (a *app) assessment(got query.Assessment) error {
 func (a *app) runCommand() *cobra.Command {
 	var f proposalFlags
 	var wait time.Duration
+	var attach string
 	cmd := &cobra.Command{
-		Use: "run [flags] -- COMMAND [ARGUMENT...]", Short: "Ask for a command, wait, show its output, exit with its status", GroupID: "ask", Args: needCommand,
-		Long: "Ask for a command, wait for the decision, stream its output, and exit with its status.\nbanksman's own lines go to standard error and begin with \"banksman:\". Exits 77 when denied,\n75 when still pending after --wait, 124 when the command ran out of time, 125 when banksman\nitself failed.",
+		Use: "run [flags] -- COMMAND [ARGUMENT...]", Short: "Ask for a command, wait, show its output, exit with its status", GroupID: "ask",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if attach == "" {
+				return needCommand(cmd, args)
+			}
+			return cobra.NoArgs(cmd, args)
+		},
+		Long: "Ask for a command, wait for the decision, stream its output, and exit with its status.\nbanksman's own lines go to standard error and begin with \"banksman:\". Exits 77 when denied,\n75 when still pending after --wait, 124 when the command ran out of time, 125 when banksman\nitself failed. With --attach it follows a job of yours that exists already, from its beginning,\nand starts nothing.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a.running = true
-			j, err := a.propose(cmd.Context(), &f, args)
+			c, err := a.proposer()
 			if err != nil {
 				return err
 			}
-			c, err := a.proposer()
+			var j view.Detail
+			if attach == "" {
+				j, err = a.propose(cmd.Context(), &f, args)
+			} else {
+				j, err = c.Job(cmd.Context(), attach, 0, 0)
+			}
 			if err != nil {
 				return err
 			}
@@ -231,6 +249,7 @@ func (a *app) runCommand() *cobra.Command {
 	}
 	f.add(cmd)
 	cmd.Flags().DurationVar(&wait, "wait", 0, "longest wait for the decision (default: no bound)")
+	cmd.Flags().StringVar(&attach, "attach", "", "follow this job of yours instead of asking for a command")
 	return cmd
 }
 

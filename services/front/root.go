@@ -74,7 +74,7 @@ func (a *app) root() *cobra.Command {
 	root.AddCommand(a.initCommand(), a.upCommand(), a.statusCommand(), a.healthCommand(), a.doctorCommand(), a.configCommand(), a.actorCommand())
 	root.AddCommand(a.proposeCommand(), a.runCommand(), a.assessCommand())
 	root.AddCommand(a.lsCommand(), a.showCommand(), a.inboxCommand(), a.approveCommand(), a.denyCommand(), a.eventsCommand(), a.policyCommand())
-	root.AddCommand(a.loopCommand(), a.roundCommand(), a.alertCommand(), a.watchCommand())
+	root.AddCommand(a.loopCommand(), a.roundCommand(), a.alertCommand(), a.watchCommand(), a.mcpCommand(), a.hookCommand())
 	root.AddCommand(a.tailCommand(), a.replayCommand())
 	root.AddCommand(a.auditCommand(), a.versionCommand())
 	root.AddCommand(a.roleCommands()...)

@@ -56,6 +56,7 @@ func (d *door) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("POST /v1/jobs", d.open(d.propose))
 	mux.Handle("POST /v1/assess", d.open(d.assess))
+	mux.Handle("GET /v1/jobs", d.open(d.list))
 	mux.Handle("GET /v1/jobs/{id}", d.open(d.job))
 	mux.Handle("GET /v1/jobs/{id}/output", d.open(d.output))
 	return mux
