@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/banksman/banksman/events"
+	"github.com/banksman/banksman/services/internal/evidence"
 	"github.com/banksman/banksman/services/internal/site"
 	"github.com/banksman/banksman/services/internal/tlog"
 )
@@ -14,42 +15,13 @@ func recordOf(st events.Stored) tlog.Record {
 }
 
 // storedOf is the inverse of recordOf.
-func storedOf(r tlog.Record) events.Stored {
-	return events.Stored{Seq: r.Seq, Time: r.Time, Subject: r.Subject, Header: r.Header, Data: r.Payload}
-}
+func storedOf(r tlog.Record) events.Stored { return evidence.StoredOf(r) }
 
-// metaOf reads from a message what its entry says beside the digests. It is a pure
-// function of the bytes, whatever they are, so that every auditor writes the same.
-func metaOf(st events.Stored) tlog.Meta {
-	only := func(name string) string {
-		if v := st.Header[name]; len(v) == 1 {
-			return v[0]
-		}
-		return ""
-	}
-	m := tlog.Meta{
-		ID: only(events.HeaderID), Expect: only(events.HeaderExpect),
-		CEDigest: events.CEDigest(st.Header), Job: jobOf(st.Subject),
-	}
-	m.ActorKey, m.ActorSig, _ = strings.Cut(only(events.HeaderSignature), " ")
-	return m
-}
+// metaOf reads from a message what its entry says beside the digests.
+func metaOf(st events.Stored) tlog.Meta { return evidence.MetaOf(st) }
 
-// jobOf is the job that a subject is about, empty if none. It follows the filter
-// under which readers fetch a job, not the form of a good subject: what is stored
-// under that filter belongs to the job, also where it is malformed.
-func jobOf(subject string) string {
-	t := strings.Split(subject, ".")
-	if len(t) < 5 || t[0] != events.PrefixStored || t[1] != "job" || !plainID(t[3]) {
-		return ""
-	}
-	return t[3]
-}
-
-// plainID keeps what cannot be an id out of the index.
-func plainID(id string) bool {
-	return id != "" && len(id) <= 64 && strings.Trim(id, "abcdefghijklmnopqrstuvwxyz0123456789_-") == ""
-}
+// jobOf is the job that a subject is about, empty if none.
+func jobOf(subject string) string { return evidence.JobOf(subject) }
 
 // auditFilter is what the auditor's own events expect to be last under.
 var auditFilter = events.Filter("audit", site.Epoch)

@@ -1,13 +1,10 @@
 package auditor
 
-import "strings"
+import "github.com/banksman/banksman/services/internal/evidence"
 
 // Verdict is one of the four answers about a log. Reason says why not, or what a
 // reader of an ok should know.
-type Verdict struct {
-	OK     bool   `json:"ok"`
-	Reason string `json:"reason"`
-}
+type Verdict = evidence.Verdict
 
 // Gap is a hole in the stream that the log states itself.
 type Gap struct {
@@ -48,7 +45,7 @@ type Report struct {
 }
 
 // unknownFreshness begins the reason when nothing tells how fresh the head is.
-const unknownFreshness = "unknown: "
+const unknownFreshness = evidence.UnknownFreshness
 
 // OK says whether every verdict is.
 func (r *Report) OK() bool {
@@ -57,38 +54,8 @@ func (r *Report) OK() bool {
 
 // ExitCode is 0 when every verdict is ok, 3 when only freshness is not known, else 1.
 func (r *Report) ExitCode() int {
-	switch {
-	case r.OK():
-		return 0
-	case r.Integrity.OK && r.Authenticity.OK && r.Completeness.OK && strings.HasPrefix(r.Freshness.Reason, unknownFreshness):
-		return 3
-	}
-	return 1
+	return evidence.ExitCode(r.Integrity, r.Authenticity, r.Completeness, r.Freshness)
 }
 
 // reasons collects the grounds of a verdict and keeps the text bounded.
-type reasons struct {
-	list []string
-	more int
-}
-
-const maxReasons = 10
-
-func (r *reasons) add(text string) {
-	if len(r.list) == maxReasons {
-		r.more++
-		return
-	}
-	r.list = append(r.list, text)
-}
-
-func (r *reasons) verdict(good string) Verdict {
-	if len(r.list) == 0 {
-		return Verdict{OK: true, Reason: good}
-	}
-	text := strings.Join(r.list, "; ")
-	if r.more > 0 {
-		text += "; and more"
-	}
-	return Verdict{Reason: text}
-}
+type reasons = evidence.Reasons

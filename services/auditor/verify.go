@@ -10,13 +10,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/banksman/banksman/events"
+	"github.com/banksman/banksman/services/internal/evidence"
 	"github.com/banksman/banksman/services/internal/keys"
 	"github.com/banksman/banksman/services/internal/site"
 	"github.com/banksman/banksman/services/internal/tlog"
@@ -188,7 +187,7 @@ func (v *verifier) head() int64 { return v.signers.size }
 func (v *verifier) visit(leaf int64, e tlog.Entry, rec *tlog.Record) error {
 	sealed := leaf < v.head()
 	if leaf > v.next {
-		v.completeness.add(fmt.Sprintf("leaves %d to %d cannot be read", v.next, leaf-1))
+		v.completeness.Add(fmt.Sprintf("leaves %d to %d cannot be read", v.next, leaf-1))
 	}
 	v.next = leaf + 1
 	if seq, ok := e.LastSeq(); ok && sealed {
@@ -219,8 +218,7 @@ func (v *verifier) visit(leaf int64, e tlog.Entry, rec *tlog.Record) error {
 
 // event checks one event against the trust file in force.
 func (v *verifier) event(leaf int64, entry tlog.Entry, st events.Stored) {
-	m := metaOf(st)
-	if entry.Job != m.Job || !sameMeta(entry, m) {
+	if !evidence.Names(entry, metaOf(st)) {
 		v.bad(leaf, st.Seq, "entry_meta", "the entry names another id, job, actor or signature than the message")
 	}
 	st.Data = slices.Clone(st.Data) // its memory ends with the visit, a trust file stays
@@ -243,28 +241,9 @@ func (v *verifier) event(leaf int64, entry tlog.Entry, st events.Stored) {
 func (v *verifier) session(seq uint64, id events.ID) {
 	key := id.Actor + "/" + id.Session
 	if b := followsInSession(v.sessions[key], id); b != nil {
-		v.completeness.add(fmt.Sprintf("%s at sequence %d: %s", b.code, seq, b.detail))
+		v.completeness.Add(fmt.Sprintf("%s at sequence %d: %s", b.code, seq, b.detail))
 	}
 	v.sessions[key] = max(v.sessions[key], id.N)
-}
-
-// sameMeta compares what an entry says with what the message says, as far as it can
-// stand in an entry.
-func sameMeta(e tlog.Entry, m tlog.Meta) bool {
-	same := func(entry, message string) bool { return entry == message || entry == "" && !standsInEntry(message) }
-	return e.Meta == m.CEDigest && same(e.ID, m.ID) && (e.Expect == m.Expect || e.Expect == "" && !isDecimal(m.Expect)) && same(e.Actor, m.ActorKey) && same(e.Sig, m.ActorSig)
-}
-
-// isDecimal says whether text is a number as entries write them.
-func isDecimal(text string) bool {
-	n, err := strconv.ParseUint(text, 10, 64)
-	return err == nil && strconv.FormatUint(n, 10) == text
-}
-
-// standsInEntry says whether a publisher's text can stand in an entry; what cannot is
-// left out of it.
-func standsInEntry(text string) bool {
-	return text != "" && text != "-" && len(text) <= 256 && !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
 // bad notes an event that may not be believed.
@@ -281,11 +260,11 @@ func (v *verifier) judgeEvents() {
 			v.report.Unreported++
 			reported = "not reported by the auditor"
 		}
-		v.authenticity.add(fmt.Sprintf("sequence %d (leaf %d): %s: %s (%s)", u.seq, u.leaf, u.code, u.detail, reported))
+		v.authenticity.Add(fmt.Sprintf("sequence %d (leaf %d): %s: %s (%s)", u.seq, u.leaf, u.code, u.detail, reported))
 		v.firstBad(u.leaf)
 	}
 	if v.book.Current() == nil {
-		v.authenticity.add("the log holds no trust file that the root key has signed")
+		v.authenticity.Add("the log holds no trust file that the root key has signed")
 	}
 }
 
@@ -300,22 +279,22 @@ func (v *verifier) judgeLog(r *tlog.Report) {
 	for _, p := range r.Problems {
 		switch p.What {
 		case tlog.SeqHole:
-			v.completeness.add(p.String())
+			v.completeness.Add(p.String())
 		case tlog.Torn, tlog.HashesMismatch, tlog.OffsetsMismatch, tlog.JobsMismatch:
 			v.report.Notes = append(v.report.Notes, p.String())
 		default:
-			v.integrity.add(p.String())
+			v.integrity.Add(p.String())
 		}
 	}
 	if p, found := r.FirstBad(); found {
 		v.firstBad(p.Leaf)
 	}
 	if want := site.CheckpointOrigin(v.options.Origin); r.Origin != want {
-		v.integrity.add(fmt.Sprintf("the log is of %q, expected %q", r.Origin, want))
+		v.integrity.Add(fmt.Sprintf("the log is of %q, expected %q", r.Origin, want))
 	}
 	for _, g := range r.Gaps {
 		v.report.Gaps = append(v.report.Gaps, Gap{From: g.From, To: g.To})
-		v.completeness.add(fmt.Sprintf("the stream had lost sequences %d to %d", g.From, g.To))
+		v.completeness.Add(fmt.Sprintf("the stream had lost sequences %d to %d", g.From, g.To))
 	}
 }
 
@@ -326,11 +305,11 @@ func (v *verifier) judgeSigner() {
 		return // tlog has said why
 	}
 	if v.sealedTrust == nil {
-		v.integrity.add("no trust file is in force at the head, so nobody may sign it")
+		v.integrity.Add("no trust file is in force at the head, so nobody may sign it")
 		return
 	}
 	if err := v.signers.signedBy(v.sealedTrust.CheckpointKeys); err != nil {
-		v.integrity.add(err.Error())
+		v.integrity.Add(err.Error())
 	}
 }
 
@@ -342,7 +321,7 @@ func (v *verifier) readHeadFile() (text []byte, err error) {
 	}
 	text, err = os.ReadFile(v.options.HeadFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		v.integrity.add(fmt.Sprintf("the head file %s is missing", v.options.HeadFile))
+		v.integrity.Add(fmt.Sprintf("the head file %s is missing", v.options.HeadFile))
 		return nil, nil
 	}
 	return text, err
@@ -357,24 +336,24 @@ func (v *verifier) judgeHeadFile(text []byte, r *tlog.Report) {
 	origin, size, root, err := tlog.ParseHead(text)
 	switch {
 	case err != nil:
-		v.integrity.add(fmt.Sprintf("head file %s: %v", name, err))
+		v.integrity.Add(fmt.Sprintf("head file %s: %v", name, err))
 		return
 	case origin != r.Origin:
-		v.integrity.add(fmt.Sprintf("head file %s is of %q, the log of %q", name, origin, r.Origin))
+		v.integrity.Add(fmt.Sprintf("head file %s is of %q, the log of %q", name, origin, r.Origin))
 		return
 	case size > r.Size:
-		v.integrity.add(fmt.Sprintf("rollback: head file %s covers %d leaves, the log holds %d", name, size, r.Size))
+		v.integrity.Add(fmt.Sprintf("rollback: head file %s covers %d leaves, the log holds %d", name, size, r.Size))
 		return
 	case size < v.head() && !r.Live:
-		v.integrity.add(fmt.Sprintf("head file %s covers %d leaves, the checkpoint %d: one of them was put back", name, size, v.head()))
+		v.integrity.Add(fmt.Sprintf("head file %s covers %d leaves, the checkpoint %d: one of them was put back", name, size, v.head()))
 		return
 	case size > v.head() && !r.Live:
-		v.integrity.add(fmt.Sprintf("the checkpoint covers %d leaves, head file %s %d; start the auditor, which signs it again", v.head(), name, size))
+		v.integrity.Add(fmt.Sprintf("the checkpoint covers %d leaves, head file %s %d; start the auditor, which signs it again", v.head(), name, size))
 	}
 	if got, err := rootAt(v.options.LogDir, size); err != nil {
-		v.integrity.add(fmt.Sprintf("the root of %d leaves cannot be read: %v", size, err))
+		v.integrity.Add(fmt.Sprintf("the root of %d leaves cannot be read: %v", size, err))
 	} else if got != root && !(size == v.head() && root == v.signers.root) {
-		v.integrity.add(fmt.Sprintf("fork: head file %s names another root of %d leaves than the log has", name, size))
+		v.integrity.Add(fmt.Sprintf("fork: head file %s names another root of %d leaves than the log has", name, size))
 	}
 }
 
@@ -401,7 +380,7 @@ func (v *verifier) judgeTail(ctx context.Context, live bool) {
 			return
 		}
 	}
-	v.completeness.add(fmt.Sprintf("%d event(s) up to sequence %d lie beyond the signed head", v.tail, v.tailSeq))
+	v.completeness.Add(fmt.Sprintf("%d event(s) up to sequence %d lie beyond the signed head", v.tail, v.tailSeq))
 }
 
 // sealedSince says whether the checkpoint that is there now covers the tail and is
@@ -444,9 +423,9 @@ func (v *verifier) freshness(target uint64, busErr error) Verdict {
 }
 
 func (v *verifier) finish(r *tlog.Report) Report {
-	v.report.Integrity = v.integrity.verdict("entries, records, root, signature and head agree")
-	v.report.Authenticity = v.authenticity.verdict("every event is signed by whom the trust file in force lets publish it")
-	v.report.Completeness = v.completeness.verdict("no sequence and no number of a session is missing")
+	v.report.Integrity = v.integrity.Verdict("entries, records, root, signature and head agree")
+	v.report.Authenticity = v.authenticity.Verdict("every event is signed by whom the trust file in force lets publish it")
+	v.report.Completeness = v.completeness.Verdict("no sequence and no number of a session is missing")
 	v.report.Origin, v.report.Size, v.report.Unsealed = r.Origin, v.head(), r.Unsealed
 	v.report.Root = base64.StdEncoding.EncodeToString(v.signers.root[:])
 	if !v.headTime.IsZero() {

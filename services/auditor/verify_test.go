@@ -301,21 +301,21 @@ func TestVerifyLiveTail(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
 	defer cancel()
 	v.judgeTail(ctx, true)
-	if len(v.completeness.list) != 1 {
+	if v.completeness.Verdict("").OK {
 		t.Errorf("a tail that is never sealed: %+v", v.completeness)
 	}
 	write(true)
-	for live, want := range map[bool]int{true: 0, false: 1} {
+	for _, live := range []bool{true, false} {
 		v.completeness = reasons{}
 		v.judgeTail(t.Context(), live)
-		if len(v.completeness.list) != want {
+		if v.completeness.Verdict("").OK != live {
 			t.Errorf("live %v, a tail that was sealed meanwhile: %+v", live, v.completeness)
 		}
 	}
 	v.completeness = reasons{}
 	v.sealedTrust = &events.TrustPublished{}
 	v.judgeTail(t.Context(), true)
-	if len(v.completeness.list) != 1 {
+	if v.completeness.Verdict("").OK {
 		t.Errorf("a seal by nobody: %+v", v.completeness)
 	}
 }
@@ -423,9 +423,9 @@ func TestVerifyBadRootKey(t *testing.T) {
 func TestReasonsAreBounded(t *testing.T) {
 	var r reasons
 	for i := range 1000 {
-		r.add(fmt.Sprint(i))
+		r.Add(fmt.Sprint(i))
 	}
-	if v := r.verdict(""); v.OK || !strings.HasSuffix(v.Reason, "9; and more") {
+	if v := r.Verdict(""); v.OK || !strings.HasSuffix(v.Reason, "9; and more") {
 		t.Errorf("%+v", v)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/banksman/banksman/services/auditor"
 	"github.com/banksman/banksman/services/host"
 	"github.com/banksman/banksman/services/internal/bus"
+	"github.com/banksman/banksman/services/internal/evidence"
 	"github.com/banksman/banksman/services/internal/keys"
 	"github.com/banksman/banksman/services/internal/query"
 	"github.com/banksman/banksman/services/internal/site"
@@ -21,7 +22,7 @@ import (
 func (a *app) auditCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "audit", Short: "Look at the log and verify it", GroupID: "prove", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
-	cmd.AddCommand(a.auditStatusCommand(), a.auditVerifyCommand())
+	cmd.AddCommand(a.auditStatusCommand(), a.auditVerifyCommand(), a.auditExportCommand(), a.auditProveCommand())
 	return cmd
 }
 
@@ -42,12 +43,21 @@ func (a *app) auditStatusCommand() *cobra.Command {
 }
 
 func (a *app) auditVerifyCommand() *cobra.Command {
-	var log string
+	var log, bundle string
 	var maxAge time.Duration
+	var pinned pins
 	cmd := &cobra.Command{
 		Use: "verify", Short: "Verify the log: integrity, authenticity, completeness, freshness", Args: cobra.NoArgs,
 		Long: "Verify the log from its own files, without trusting any service. Beside a running bus it\nalso checks that the signed head covers the newest event, waiting up to 5 s for the seal.\nExits 0 only when all four verdicts are ok, 3 when nothing but freshness is unknown, else 1.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch {
+			case bundle != "" && log != "":
+				return usage("verify one at a time", "--bundle and --log exclude each other")
+			case bundle != "":
+				return a.verifyBundle(cmd, evidence.Options{Dir: bundle, MaxAge: maxAge}, pinned)
+			case pinned != pins{}:
+				return usage("inside a site's folder they are known", "--origin and --root-key go with --bundle")
+			}
 			l, s, err := a.site()
 			if err != nil {
 				return err
@@ -75,6 +85,8 @@ func (a *app) auditVerifyCommand() *cobra.Command {
 			return nil
 		},
 	}
+	cmd.Flags().StringVar(&bundle, "bundle", "", "verify this bundle of one job instead, offline")
+	pinned.flags(cmd)
 	cmd.Flags().StringVar(&log, "log", "", "verify this copy of a log folder instead, offline")
 	cmd.Flags().DurationVar(&maxAge, "max-age", 24*time.Hour, "how old the head may be when no bus can be asked")
 	return cmd
@@ -99,13 +111,13 @@ func (a *app) newest(ctx context.Context, l site.Layout, s host.SiteConfig, o *a
 	return c.Close, nil
 }
 
-// printVerdicts writes the report for people.
-func printVerdicts(w io.Writer, r auditor.Report) {
+// printRows writes the four verdicts for people.
+func printRows(w io.Writer, integrity, authenticity, completeness, freshness evidence.Verdict) {
 	var rows [][]string
 	for _, v := range []struct {
 		name string
-		auditor.Verdict
-	}{{"integrity", r.Integrity}, {"authenticity", r.Authenticity}, {"completeness", r.Completeness}, {"freshness", r.Freshness}} {
+		evidence.Verdict
+	}{{"integrity", integrity}, {"authenticity", authenticity}, {"completeness", completeness}, {"freshness", freshness}} {
 		state := "FAILED"
 		if v.OK {
 			state = "ok"
@@ -113,6 +125,11 @@ func printVerdicts(w io.Writer, r auditor.Report) {
 		rows = append(rows, []string{v.name, state, v.Reason})
 	}
 	table(w, []string{"VERDICT", "", "REASON"}, rows)
+}
+
+// printVerdicts writes the report for people.
+func printVerdicts(w io.Writer, r auditor.Report) {
+	printRows(w, r.Integrity, r.Authenticity, r.Completeness, r.Freshness)
 	fmt.Fprintf(w, "%d entries, root %s\n", r.Size, r.Root)
 	if r.FirstBadLeaf != nil {
 		fmt.Fprintf(w, "first bad leaf %d\n", *r.FirstBadLeaf)

@@ -1,0 +1,223 @@
+#!/bin/sh
+# Verify the evidence bundle of one job with sha256sum, openssl, xxd, base64 and awk:
+#
+#   verify.sh BUNDLE SITE ROOT_KEY
+#
+# SITE is the site's name, ROOT_KEY its root's public key ("ed25519:..."); both must
+# come from somewhere else than the bundle. Exits 0 when the bundle proves what it
+# holds: signed head, inclusion of every entry, digests, signatures and roles, links
+# from the last event to the first, and that nothing of the job came later.
+#
+# It does not look into payloads, trust files excepted: whether a decision was made on
+# the right basis or a payload has the form of its kind only "banksman audit verify
+# --bundle" says. How old the head may be is for the reader to judge; it is printed.
+set -eu
+export LC_ALL=C
+
+[ $# -eq 3 ] || { echo "usage: verify.sh BUNDLE SITE ROOT_KEY" >&2; exit 2; }
+site=$2 root=$3
+cd "$1" || exit 2
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+fail() { echo "FAILED: $*"; exit 1; }
+
+sum() { sha256sum | cut -c1-64; }
+leafhash() { { printf '\000'; cat "$1"; } | sum; }
+unbase64() { printf '%s' "$1" | base64 -d 2>/dev/null | xxd -p -c 4096; }
+# rawkey turns "ed25519:" and base64url without padding into hex.
+rawkey() { unbase64 "$(printf '%s=' "${1#ed25519:}" | tr -- '-_' '+/')"; }
+# signed MESSAGE_FILE KEY_HEX SIGNATURE_HEX
+signed() {
+  [ ${#2} -eq 64 ] && [ ${#3} -eq 128 ] || return 1
+  printf '302a300506032b6570032100%s' "$2" | xxd -r -p >"$tmp/key"
+  printf '%s' "$3" | xxd -r -p >"$tmp/sig"
+  openssl pkeyutl -verify -pubin -keyform DER -inkey "$tmp/key" -rawin -in "$1" -sigfile "$tmp/sig" >/dev/null 2>&1
+}
+# line KEY FILE prints the value of an entry's line.
+line() { awk -v k="$1" '$1 == k { sub(/^[^ ]* /, ""); print; exit }' "$2"; }
+
+# --- what is here
+[ -f checkpoint ] && [ -f job ] || fail "no checkpoint or no job file; is this a bundle?"
+job=$(cat job)
+printf '%s\n' "$job" | cmp -s - job || fail "job file malformed"
+case $job in '' | *[!a-z0-9_-]*) fail "job file malformed" ;; esac
+# An empty folder name in the pattern is harmless: such files do not exist.
+for f in * .*; do
+  case $f in .|..|'*'|'.*') continue ;; esac
+  [ -f "$f" ] && [ ! -L "$f" ] || fail "$f is not a file"
+  case $f in
+    checkpoint|job|later.entries) continue ;;
+    *.entry|*.headers|*.payload|*.tlog-proof) n=${f%%.*} ;;
+    *) fail "$f: no proof covers such a file" ;;
+  esac
+  case $n in 0|[1-9]|[1-9]*[0-9]) ;; *) fail "$f: no proof covers such a file" ;; esac
+  case $n in *[!0-9]*) fail "$f: no proof covers such a file" ;; esac
+  case ${f#"$n".} in entry|headers|payload|tlog-proof) ;; *) fail "$f: no proof covers such a file" ;; esac
+  echo "$n" >>"$tmp/numbers"
+done
+sort -nu "$tmp/numbers" >"$tmp/leaves"
+
+# --- the head
+awk '{ print } NR == 3 { exit }' checkpoint >"$tmp/head"
+[ "$(sed -n 1p "$tmp/head")" = "banksman/$site/epoch-1" ] || fail "the checkpoint is not of site $site"
+[ "$(sed -n 4p checkpoint)" = "" ] || fail "the checkpoint has lines that nobody reads"
+size=$(sed -n 2p "$tmp/head")
+case $size in ''|0*|*[!0-9]*) fail "the checkpoint's size is malformed" ;; esac
+top=$(unbase64 "$(sed -n 3p "$tmp/head")")
+[ ${#top} -eq 64 ] || fail "the checkpoint's root is malformed"
+
+# included LEAF FILE: RFC 9162, section 2.1.3.2
+included() {
+  awk '/^$/ { exit } { print }' "$1.tlog-proof" >"$tmp/path"
+  { cat "$tmp/path"; echo; cat checkpoint; } | cmp -s - "$1.tlog-proof" || return 1
+  [ "$(sed -n 1p "$tmp/path")" = "c2sp.org/tlog-proof@v1" ] || return 1
+  [ "$(sed -n 2p "$tmp/path")" = "index $1" ] || return 1
+  [ "$1" -lt "$size" ] || return 1
+  at=$1 edge=$((size - 1)) hash=$(leafhash "$2")
+  for text in $(sed 1,2d "$tmp/path"); do
+    side=$(unbase64 "$text")
+    [ ${#side} -eq 64 ] && [ "$(printf '%s' "$side" | xxd -r -p | base64)" = "$text" ] || return 1
+    [ "$edge" -gt 0 ] || return 1
+    if [ $((at & 1)) -eq 1 ] || [ "$at" -eq "$edge" ]; then
+      hash=$(printf '01%s%s' "$side" "$hash" | xxd -r -p | sum)
+      while [ $((at & 1)) -eq 0 ] && [ "$at" -gt 0 ]; do at=$((at >> 1)) edge=$((edge >> 1)); done
+    else
+      hash=$(printf '01%s%s' "$hash" "$side" | xxd -r -p | sum)
+    fi
+    at=$((at >> 1)) edge=$((edge >> 1))
+  done
+  [ "$edge" -eq 0 ] && [ "$hash" = "$top" ]
+}
+
+# may_publish ROLE KIND, for the kinds that a bundle holds
+may_publish() {
+  case "$1 $2" in
+    "proposer job.proposed"|"proposer job.handed_over"|"proposer job.reported") ;;
+    "gate job.assessed"|"gate job.approved"|"gate job.denied"|"gate job.expired") ;;
+    "gate job.cancelled"|"gate job.revoked"|"gate job.lapsed") ;;
+    "person job.approved"|"person job.denied") ;;
+    "worker job.resolved"|"worker job.started"|"worker job.finished"|"worker job.declined") ;;
+    "worker job.dead_lettered"|"worker job.cancelled"|"worker job.lapsed") ;;
+    *) return 1 ;;
+  esac
+}
+
+# rights ACTOR prints key, pools and roles from the trust file in force, a line each.
+rights() {
+  awk -v actor="$1" 'BEGIN { RS = "\\{\"actor\":\"" } NR > 1 {
+    name = $0; sub(/".*/, "", name); if (name != actor) next
+    key = ""; if (match($0, /"sign":"[^"]*"/)) key = substr($0, RSTART + 8, RLENGTH - 9)
+    pools = ""; if (match($0, /"pools":\[[^]]*\]/)) pools = substr($0, RSTART + 9, RLENGTH - 10)
+    roles = ""; if (match($0, /"roles":\[[^]]*\]/)) roles = substr($0, RSTART + 9, RLENGTH - 10)
+    gsub(/"/, "", pools); gsub(/"/, "", roles); gsub(/,/, " ", pools); gsub(/,/, " ", roles)
+    print key; print pools; print roles; exit }' "$tmp/trust"
+}
+
+# authentic ENTRY PAYLOAD: signed by whom the trust file in force lets publish it
+authentic() {
+  subject=$(line subject "$1")
+  oldifs=$IFS; IFS=.; set -f; set -- "$1" "$2" $subject; set +f; IFS=$oldifs
+  [ $# -eq 8 ] || fail "$1: subject malformed"
+  entry=$1 payload=$2 kind=$4.$7 scope=$5 actor=$8
+  if [ "$kind" = trust.published ]; then
+    [ "$actor.$scope.$6" = root.site.main ] || fail "$entry: a trust file of $actor"
+    [ -f "$payload" ] || fail "$entry: a trust file must be whole"
+    key=$root
+  else
+    [ -f "$tmp/trust" ] || fail "$entry: no trust file was in force"
+    rights "$actor" >"$tmp/rights"
+    key=$(sed -n 1p "$tmp/rights") pools=$(sed -n 2p "$tmp/rights")
+    [ -n "$key" ] || fail "$entry: actor $actor is not in the trust file"
+    allowed=
+    for role in $(sed -n 3p "$tmp/rights"); do may_publish "$role" "$kind" && allowed=yes; done
+    [ -n "$allowed" ] || fail "$entry: $actor may not publish $kind"
+    [ -z "$pools" ] || case " $pools " in *" $scope "*) ;; *) fail "$entry: $actor is not of pool $scope" ;; esac
+  fi
+  [ "$(line actor "$entry" | cut -d' ' -f1)" = "$key" ] || fail "$entry: not signed with the key of $actor"
+  sig=$(line actor "$entry" | cut -d' ' -f2)
+  printf 'banksman-event/v1\norigin %s\nsubject %s\nce %s\nexpect %s\npayload %s\n' "$site" "$subject" \
+    "$(line meta "$entry")" "$(line expect "$entry")" "$(line payload "$entry")" >"$tmp/text"
+  signed "$tmp/text" "$(rawkey "$key")" "$(unbase64 "$(printf '%s==' "$sig" | tr -- '-_' '+/')")" ||
+    fail "$entry: the signature of $actor does not verify"
+  if [ "$kind" = trust.published ]; then
+    next=$(awk '{ if (match($0, /"version":[0-9]+/)) print substr($0, RSTART + 10, RLENGTH - 10); exit }' "$payload")
+    grep -q "\"origin\":\"$site\"" "$payload" || fail "$entry: a trust file of another site"
+    [ "$version" -eq 0 ] || [ "$next" -eq $((version + 1)) ] || fail "$entry: trust file $next follows $version"
+    version=$next
+    cp "$payload" "$tmp/trust"
+  fi
+}
+
+# --- every leaf
+count=0 before=- seq=0 last= version=0 withheld=
+while read -r n; do
+  if [ ! -f "$n.entry" ] && [ "$n" -eq $((size - 1)) ] && [ -f later.entries ] && [ ! -f "$n.headers" ] && [ ! -f "$n.payload" ]; then
+    continue
+  fi
+  [ -f "$n.entry" ] && [ -f "$n.tlog-proof" ] || fail "leaf $n: its entry or its proof is missing"
+  included "$n" "$n.entry" || fail "leaf $n is not in the tree of the checkpoint"
+  if [ -f "$n.headers" ]; then
+    [ "$(sum <"$n.headers")" = "$(line headers "$n.entry")" ] || fail "leaf $n: the headers are others"
+  elif [ "$(line headers "$n.entry")" != - ]; then
+    withheld="$withheld $n"
+  fi
+  if [ -f "$n.payload" ]; then
+    [ "$(sum <"$n.payload") $(($(wc -c <"$n.payload")))" = "$(line payload "$n.entry")" ] || fail "leaf $n: the payload is another"
+  else
+    withheld="$withheld $n"
+  fi
+  case $(line subject "$n.entry") in
+    bm.trust.*) [ -f "$n.headers" ] || fail "leaf $n: a trust file must be whole" ;;
+    *)
+      [ "$(line job "$n.entry" | cut -d' ' -f1)" = "$job" ] || fail "leaf $n is of neither job $job nor trust"
+      [ "$(line job "$n.entry" | cut -d' ' -f2)" = "$before" ] || fail "hole before leaf $n"
+      [ "$(line expect "$n.entry")" = "$seq" ] || fail "leaf $n was signed for another place"
+      before=$n seq=$(line seq "$n.entry") last=$n count=$((count + 1)) ;;
+  esac
+  authentic "$n.entry" "$n.payload"
+done <"$tmp/leaves"
+[ -n "$last" ] || fail "the bundle holds no event of job $job"
+
+# --- who signed the head
+[ -f "$tmp/trust" ] || fail "no trust file"
+ok=
+keys=$(awk '{ if (match($0, /"checkpoint_keys":\[[^]]*\]/)) print substr($0, RSTART + 19, RLENGTH - 20) }' "$tmp/trust" | tr -d '"' | tr ',' ' ')
+for vkey in $keys; do
+  name=${vkey%%+*} rest=${vkey#*+}
+  id=${rest%%+*} raw=$(unbase64 "${rest#*+}")
+  for text in $(awk -v name="$name" 'NR > 4 && $2 == name { print $3 }' checkpoint); do
+    sig=$(unbase64 "$text")
+    [ "${sig%"${sig#????????}"}" = "$id" ] || continue
+    [ "$(printf '%s' "$sig" | xxd -r -p | base64 -w0)" = "$text" ] || fail "a signature of the checkpoint is malformed"
+    signed "$tmp/head" "${raw#01}" "${sig#????????}" || fail "the checkpoint's signature does not verify"
+    ok=yes
+  done
+done
+[ -n "$ok" ] || fail "the checkpoint is not signed by a key of the newest trust file"
+awk 'NR > 4 && (NF != 3 || $1 != "\342\200\224") { exit 1 }' checkpoint || fail "the checkpoint has a line that is no signature"
+
+# --- nothing of the job came later
+if [ "$last" -eq $((size - 1)) ]; then
+  [ ! -f later.entries ] || fail "later.entries: nothing comes later"
+else
+  [ -f later.entries ] || fail "nothing shows that leaf $last of $size is the job's last event"
+  mkdir "$tmp/later"
+  awk -v dir="$tmp/later" -v n="$last" '/^banksman-entry\/v1 / { if (f) close(f); f = sprintf("%s/%015d", dir, ++n) }
+    f == "" { exit 1 } { print > f }' later.entries || fail "later.entries is malformed"
+  cat "$tmp/later"/* | cmp -s - later.entries || fail "later.entries is malformed"
+  [ "$(ls "$tmp/later" | wc -l)" -eq $((size - 1 - last)) ] || fail "later.entries does not reach the end of the tree"
+  sha256sum "$last.entry" "$tmp/later"/* | cut -c1-64 | sed '$d' >"$tmp/sums"
+  awk 'FNR == 2 { print $2 }' "$tmp/later"/* >"$tmp/links"
+  cmp -s "$tmp/sums" "$tmp/links" || fail "later.entries: an entry does not name the one before it"
+  awk -v job="$job" '$1 == "job" && $2 == job { exit 1 }' "$tmp/later"/* || fail "later.entries holds an event of the job"
+  for f in $(grep -l '^subject bm\.trust\.' "$tmp/later"/* || true); do
+    n=$(basename "$f" | sed 's/^0*//')
+    [ -f "$n.entry" ] || fail "leaf $n is a trust file, and the bundle leaves it out"
+  done
+  end=$(printf '%s/%015d' "$tmp/later" $((size - 1)))
+  [ -f "$((size - 1)).tlog-proof" ] && included $((size - 1)) "$end" || fail "the last of later.entries is not the last of the tree"
+fi
+newest=$(line time "$(ls -d "$tmp/later"/* 2>/dev/null | tail -n 1 | grep . || echo "$last.entry")")
+echo "ok: job $job, $count events, all of it in a signed head of $size entries"
+[ -z "$withheld" ] || echo "withheld: the headers or payload of leaves$withheld"
+[ -z "$newest" ] || echo "the last entry is of $(date -u -d "@$((newest / 1000000000))" +%Y-%m-%dT%H:%M:%SZ 2>/dev/null || echo "$newest ns")"

@@ -1,0 +1,140 @@
+package front
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/banksman/banksman/services/internal/evidence"
+	"github.com/banksman/banksman/services/internal/keys"
+	"github.com/banksman/banksman/services/internal/tlog"
+)
+
+func (a *app) auditExportCommand() *cobra.Command {
+	var to string
+	cmd := &cobra.Command{
+		Use: "export JOB --to DIR", Short: "Write the evidence of one job into a folder that anyone can verify offline", Args: cobra.ExactArgs(1),
+		Long: "Write every event of a job, the trust files that judge it, their proofs, the signed head and\nthe proof that no event is missing into a new folder. 'banksman audit verify --bundle DIR'\nand scripts/verify.sh check it anywhere, with the site's name and the root's public key.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if to == "" {
+				return usage("give --to DIR, a folder that does not exist yet", "export: no folder to write to")
+			}
+			r, err := a.openLog()
+			if err != nil {
+				return err
+			}
+			defer r.Close()
+			made, err := evidence.Write(cmd.Context(), r, args[0], to)
+			if err != nil {
+				return err
+			}
+			return a.print(made, func(w io.Writer) {
+				fmt.Fprintf(w, "job %s: %d events, and %d entries that show that none came later, in %s\nverify it with: banksman audit verify --bundle %s\n",
+					made.Job, len(made.Leaves), made.Later, made.Dir, made.Dir)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&to, "to", "", "folder to make")
+	return cmd
+}
+
+// proven is what audit prove --json prints.
+type proven struct {
+	Job    string   `json:"job"`
+	Size   int64    `json:"size"`
+	Leaves []int64  `json:"leaves"`
+	Proofs []string `json:"proofs"` // C2SP tlog-proof texts, one for each leaf
+}
+
+func (a *app) auditProveCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "prove JOB", Short: "Print the inclusion proof of each event of a job", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r, err := a.openLog()
+			if err != nil {
+				return err
+			}
+			defer r.Close()
+			place, err := evidence.Find(cmd.Context(), r, args[0])
+			if err != nil {
+				return err
+			}
+			out := proven{Job: place.Job, Size: place.Checkpoint.Size, Leaves: place.Leaves}
+			for _, leaf := range place.Leaves {
+				p, err := evidence.Prove(r, leaf, place.Checkpoint)
+				if err != nil {
+					return err
+				}
+				out.Proofs = append(out.Proofs, string(p.Text()))
+			}
+			return a.print(out, func(w io.Writer) {
+				for i, text := range out.Proofs {
+					if i > 0 {
+						fmt.Fprintln(w)
+					}
+					fmt.Fprint(w, text)
+				}
+			})
+		},
+	}
+}
+
+// openLog opens the log of the site's folder for reading.
+func (a *app) openLog() (*tlog.Reader, error) {
+	l, err := a.layout()
+	if err != nil {
+		return nil, err
+	}
+	return tlog.OpenReader(l.AuditLog())
+}
+
+// pins are the two things that a verifier must know from elsewhere.
+type pins struct{ origin, root string }
+
+func (p *pins) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&p.origin, "origin", "", "the site's name, where no site's folder tells it")
+	cmd.Flags().StringVar(&p.root, "root-key", "", "the root's public key, where no site's folder tells it")
+}
+
+// fill takes what the flags left out from the site's folder.
+func (p *pins) fill(a *app) error {
+	if (p.origin == "") != (p.root == "") {
+		return usage("give both, or neither inside a site's folder", "--origin and --root-key belong together")
+	}
+	if p.origin != "" {
+		return nil
+	}
+	_, s, err := a.site()
+	p.origin, p.root = s.Origin, s.RootKey
+	return err
+}
+
+// verifyBundle is audit verify --bundle.
+func (a *app) verifyBundle(cmd *cobra.Command, o evidence.Options, p pins) error {
+	if err := p.fill(a); err != nil {
+		return err
+	}
+	o.Origin, o.RootKey = p.origin, keys.PublicKey(p.root)
+	r, err := evidence.Verify(cmd.Context(), o)
+	if err != nil {
+		return err
+	}
+	err = a.print(r, func(w io.Writer) {
+		printRows(w, r.Integrity, r.Authenticity, r.Completeness, r.Freshness)
+		fmt.Fprintf(w, "job %s, %d events in a head of %d entries, root %s\n", r.Job, r.Events, r.Size, r.Root)
+		if r.FirstBadLeaf != nil {
+			fmt.Fprintf(w, "first bad leaf %d\n", *r.FirstBadLeaf)
+		}
+		if len(r.Withheld) > 0 {
+			fmt.Fprintf(w, "note: the headers or payload of leaves %v are withheld\n", r.Withheld)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if code := r.ExitCode(); code != ExitOK {
+		return &exit{code: code}
+	}
+	return nil
+}
