@@ -134,6 +134,9 @@ func (s *shift) start(ctx context.Context, j lifecycle.Job, seen sight, sealed s
 		return nil, context.Cause(ctx)
 	}
 	claimed := claim(j, seen.resolved.Policy, sealed.through, s.cfg.LeaseS)
+	if len(s.cfg.ExecPrefix) > 0 {
+		claimed.Bound = proc.BoundChecked
+	}
 	a := &attempt{job: j, seen: seen, rec: record{
 		Job: j.ID, Pool: j.Pool, Attempt: claimed.Attempt, Session: s.me.session, Marker: cryptorand.Text(),
 	}}
@@ -256,33 +259,46 @@ func (s *shift) execute(a *attempt, kit kit, rec *recorder) result {
 	if kit.err != nil {
 		return notStarted(kit.err)
 	}
-	p, err := s.crew.Start(s.life, s.spec(a, kit, rec))
+	own, err := s.furnish(a.rec)
+	if err != nil {
+		return notStarted(err)
+	}
+	defer s.leaveNothing(own)
+	spec := s.spec(a, rec)
+	spec.Env = s.settle(kit.env, a.job.Proposal.Env, own)
+	if err := s.wrap(&spec, a.seen.found, own); err != nil {
+		return notStarted(err)
+	}
+	p, err := s.crew.Start(s.life, spec)
 	if err != nil {
 		return notStarted(err)
 	}
 	a.runs(p)
 	outcome, err := p.Wait()
+	stopped := s.stopContainer(context.WithoutCancel(s.life), a.job.ID, own)
 	a.mu.Lock()
 	ending := a.ending
 	a.mu.Unlock()
-	return ended(outcome, err, ending)
+	r := ended(outcome, err, ending)
+	if !stopped {
+		r.finished.Survivors++
+	}
+	return r
 }
 
 // spec is the attempt for package proc.
-func (s *shift) spec(a *attempt, kit kit, rec *recorder) proc.Spec {
+func (s *shift) spec(a *attempt, rec *recorder) proc.Spec {
 	p, r := a.job.Proposal, a.job.Resolution
 	spec := proc.Spec{
 		Argv: p.Argv, Path: r.Program.Path, Found: a.seen.found, ExpectSHA256: r.Program.SHA256,
-		Dir: r.Cwd, Env: kit.env, Stdout: rec.stdout(), Stderr: rec.stderr(),
+		Dir: r.Cwd, Stdout: rec.stdout(), Stderr: rec.stderr(),
 		TimeLimit: time.Duration(min(p.TimeoutS, s.cfg.MaxTimeoutS)) * time.Second,
 		Grace:     time.Duration(s.cfg.GraceS) * time.Second,
-		Marker:    a.rec.Marker, Umask: s.cfg.Umask,
+		Marker:    a.rec.Marker,
 	}
+	s.confine(&spec)
 	for _, f := range r.Files {
 		spec.Files = append(spec.Files, proc.FileDigest{Path: f.Path, SHA256: f.SHA256})
-	}
-	if s.cfg.Hide {
-		spec.Hide = s.env.Layout.Private()
 	}
 	return spec
 }

@@ -12,25 +12,35 @@ import (
 
 // Config is the worker's table of the configuration.
 type Config struct {
-	Actor          string            `toml:"actor" doc:"Actor token in the trust file. Workers that share it are replicas; their sessions tell them apart."`
-	Pool           string            `toml:"pool" doc:"Pool whose jobs it resolves and runs."`
-	Slots          int               `toml:"slots" doc:"How many jobs run at once, 1 to 256."`
-	Path           []string          `toml:"path" doc:"Absolute folders in which programs are looked up, in this order. A job sees them as its PATH."`
-	EnvPass        []string          `toml:"env_pass" doc:"Names of the worker's own environment variables that a job gets. Everything else is left out."`
-	Secrets        map[string]string `toml:"secrets" doc:"Secrets by name. A job whose variable has the value secret:NAME gets the secret in its place; output never shows one. Each comes from \"file:/PATH\", \"cred:NAME\" (a credential of systemd) or \"cmd:/PROGRAM ARG...\" (what it prints; no shell). Values under 8 bytes cannot be kept out of output."`
-	GraceS         int               `toml:"grace_s" doc:"Seconds between asking a job's processes to end and killing them, 1 to 600."`
-	LeaseS         int               `toml:"lease_s" doc:"Seconds of silence after which other workers may say that this one's attempts have lapsed, 3 to 3600. Heartbeats go out three times in it."`
-	DrainS         int               `toml:"drain_s" doc:"Seconds that running jobs get to end by themselves when the worker stops, 0 to 86400. Then they are cancelled."`
-	MaxTimeoutS    int               `toml:"max_timeout_s" doc:"Longest run time of a job in seconds, whatever it asked for, 1 to 604800."`
-	MaxOutputBytes int64             `toml:"max_output_bytes" doc:"Bytes kept of each output stream, half from its head and half from its tail, 64 KiB to 1 GiB. Half of it may be held in memory for each stream of a running job."`
-	Hide           bool              `toml:"hide" doc:"Let jobs see an empty folder where banksman keeps its keys, sockets and state. Needs user namespaces; a worker that cannot have them refuses to start unless this is false."`
-	RetryFirstS    int               `toml:"retry_first_s" doc:"Seconds between a failed attempt and the second one, 1 to 86400. The pause doubles with each further attempt; up to a quarter is added by chance. A job that may be started once is never tried again."`
-	RetryMostS     int               `toml:"retry_most_s" doc:"Longest pause between attempts in seconds, without what chance adds, 1 to 604800."`
-	RetryExits     []int             `toml:"retry_exits" doc:"Exit statuses after which a job is tried again; empty for every status but 0."`
-	RetrySignal    bool              `toml:"retry_signal" doc:"Try a job again whose program was ended by a signal."`
-	RetryTimeout   bool              `toml:"retry_timeout" doc:"Try a job again that ran out of time."`
-	RetryStart     bool              `toml:"retry_start" doc:"Try a job again whose program could not be started. What is no longer as approved is never tried again."`
-	Umask          int               `toml:"umask" doc:"File mode mask of jobs, as a number; 18 is octal 022."`
+	Actor            string            `toml:"actor" doc:"Actor token in the trust file. Workers that share it are replicas; their sessions tell them apart."`
+	Pool             string            `toml:"pool" doc:"Pool whose jobs it resolves and runs."`
+	Slots            int               `toml:"slots" doc:"How many jobs run at once, 1 to 256."`
+	Path             []string          `toml:"path" doc:"Absolute folders in which programs are looked up, in this order. A job sees them as its PATH."`
+	EnvPass          []string          `toml:"env_pass" doc:"Names of the worker's own environment variables that a job gets. Everything else is left out."`
+	Secrets          map[string]string `toml:"secrets" doc:"Secrets by name. A job whose variable has the value secret:NAME gets the secret in its place; output never shows one. Each comes from \"file:/PATH\", \"cred:NAME\" (a credential of systemd) or \"cmd:/PROGRAM ARG...\" (what it prints; no shell). Values under 8 bytes cannot be kept out of output."`
+	GraceS           int               `toml:"grace_s" doc:"Seconds between asking a job's processes to end and killing them, 1 to 600."`
+	LeaseS           int               `toml:"lease_s" doc:"Seconds of silence after which other workers may say that this one's attempts have lapsed, 3 to 3600. Heartbeats go out three times in it."`
+	DrainS           int               `toml:"drain_s" doc:"Seconds that running jobs get to end by themselves when the worker stops, 0 to 86400. Then they are cancelled."`
+	MaxTimeoutS      int               `toml:"max_timeout_s" doc:"Longest run time of a job in seconds, whatever it asked for, 1 to 604800."`
+	MaxOutputBytes   int64             `toml:"max_output_bytes" doc:"Bytes kept of each output stream, half from its head and half from its tail, 64 KiB to 1 GiB. Half of it may be held in memory for each stream of a running job."`
+	Hide             bool              `toml:"hide" doc:"Let jobs see an empty folder where banksman keeps its keys, sockets and state. Needs user namespaces; a worker that cannot have them refuses to start unless this is false."`
+	RetryFirstS      int               `toml:"retry_first_s" doc:"Seconds between a failed attempt and the second one, 1 to 86400. The pause doubles with each further attempt; up to a quarter is added by chance. A job that may be started once is never tried again."`
+	RetryMostS       int               `toml:"retry_most_s" doc:"Longest pause between attempts in seconds, without what chance adds, 1 to 604800."`
+	RetryExits       []int             `toml:"retry_exits" doc:"Exit statuses after which a job is tried again; empty for every status but 0."`
+	RetrySignal      bool              `toml:"retry_signal" doc:"Try a job again whose program was ended by a signal."`
+	RetryTimeout     bool              `toml:"retry_timeout" doc:"Try a job again that ran out of time."`
+	RetryStart       bool              `toml:"retry_start" doc:"Try a job again whose program could not be started. What is no longer as approved is never tried again."`
+	Scratch          string            `toml:"scratch" doc:"Absolute folder, empty for none, in which each attempt gets a HOME and a TMPDIR of its own, removed with all that is in them when it ends."`
+	User             string            `toml:"user" doc:"User that jobs run as, by name or number. Needs a worker that runs as root. Empty for the worker's own user."`
+	Nice             int               `toml:"nice" doc:"How far jobs step back for other programs, 0 to 19."`
+	LimitCPUS        int64             `toml:"limit_cpu_s" doc:"Seconds of processor time that each process of a job may use; 0 for no limit."`
+	LimitMemoryBytes int64             `toml:"limit_memory_bytes" doc:"Address space that each process of a job may have; 0 for no limit."`
+	LimitOpenFiles   int64             `toml:"limit_open_files" doc:"Descriptors that each process of a job may have open; 0 for no limit."`
+	LimitProcesses   int64             `toml:"limit_processes" doc:"Processes that the job's user may have in all, other programs of that user included; 0 for no limit. Does not bind root."`
+	LimitFileBytes   int64             `toml:"limit_file_bytes" doc:"Largest file that a job may write; 0 for no limit."`
+	ExecPrefix       []string          `toml:"exec_prefix" doc:"Program and arguments, such as a container engine's run, that execute the job's command, which is appended with its program's absolute path. {cwd}, {home}, {tmp} and {cidfile} are replaced, and {env} becomes --env NAME for each variable."`
+	ExecStop         []string          `toml:"exec_stop" doc:"Program and arguments that end the container whose id exec_prefix wrote to {cidfile}; the id is appended. Runs after each attempt and must succeed where the container is gone, as in /usr/bin/podman rm --force --ignore."`
+	Umask            int               `toml:"umask" doc:"File mode mask of jobs, as a number; 18 is octal 022."`
 }
 
 // DefaultConfig is the worker of a new site.
@@ -47,6 +57,7 @@ func DefaultConfig() Config {
 		MaxOutputBytes: 8 << 20,
 		Hide:           true,
 		RetryFirstS:    1, RetryMostS: 300, RetryExits: []int{}, RetrySignal: true, RetryTimeout: true,
+		ExecPrefix: []string{}, ExecStop: []string{},
 		Umask: proc.DefaultUmask,
 	}
 }
@@ -72,6 +83,12 @@ func (c *Config) Validate() error {
 		{"max_output_bytes", c.MaxOutputBytes, 64 << 10, 1 << 30},
 		{"retry_first_s", int64(c.RetryFirstS), 1, 86400},
 		{"retry_most_s", int64(c.RetryMostS), 1, 604800},
+		{"nice", int64(c.Nice), 0, 19},
+		{"limit_cpu_s", c.LimitCPUS, 0, 604800},
+		{"limit_memory_bytes", c.LimitMemoryBytes, 0, 1 << 50},
+		{"limit_open_files", c.LimitOpenFiles, 0, 1 << 20},
+		{"limit_processes", c.LimitProcesses, 0, 1 << 22},
+		{"limit_file_bytes", c.LimitFileBytes, 0, 1 << 50},
 		{"umask", int64(c.Umask), 1, 0o777},
 	} {
 		if r.value < r.least || r.value > r.most {
@@ -79,6 +96,12 @@ func (c *Config) Validate() error {
 		}
 	}
 	if err := c.validateRetry(); err != nil {
+		return err
+	}
+	if c.Scratch != "" && !filepath.IsAbs(c.Scratch) {
+		return fmt.Errorf("scratch: %q is no absolute folder", c.Scratch)
+	}
+	if err := c.validateContainer(); err != nil {
 		return err
 	}
 	return c.validateEnvironment()

@@ -96,6 +96,9 @@ func (s *shift) sweep() []record {
 		if len(killed) > 0 {
 			s.log.Warn("ended processes that an earlier run had left", "job", r.Job, "pids", killed)
 		}
+		own := s.room(r)
+		s.stopContainer(context.WithoutCancel(s.life), r.Job, own)
+		s.leaveNothing(own)
 	}
 	return left
 }

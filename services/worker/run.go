@@ -36,6 +36,7 @@ type shift struct {
 	log     *slog.Logger
 	journal journal
 	crew    *proc.Crew
+	account *account // whom jobs run as; nil for the worker's own user
 	secrets *secretref.Set
 	rules   *redact.Rules // without values
 	clock   clock
@@ -78,6 +79,10 @@ func (s *shift) run(ctx context.Context) error {
 	defer s.endLife(nil)
 	defer s.crew.Close()
 
+	var err error
+	if s.account, err = lookUpAccount(s.cfg.User); err != nil {
+		return err
+	}
 	if err := s.openSecrets(ctx); err != nil {
 		return err
 	}

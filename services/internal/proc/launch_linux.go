@@ -157,6 +157,9 @@ func (l *launch) exec(stdio []*os.File, inside bool, stop bool) (int, error) {
 			return 0, err
 		}
 	}
+	if u := l.job.User; u != nil {
+		attr.Sys.Credential = &syscall.Credential{Uid: u.UID, Gid: u.GID, Groups: u.Groups}
+	}
 	syscall.Umask(l.job.Umask)
 	pid, err := syscall.ForkExec(path, l.job.Argv, attr)
 	if err != nil {
@@ -184,6 +187,8 @@ func (l *launch) execError(err error) error {
 	case errors.Is(err, syscall.ENOENT):
 		start.Code = CodeNoInterpreter
 		start.Detail = "exec: the interpreter that its first line or its header names does not exist"
+	case errors.Is(err, syscall.EPERM) && l.job.User != nil:
+		start.Detail = fmt.Sprintf("exec as user %d: %s; only root may switch users", l.job.User.UID, err)
 	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.ETXTBSY):
 		start.Code = CodeNotExecutable
 	case errors.Is(err, syscall.ENOEXEC):
@@ -255,6 +260,9 @@ func compareDigest(path, want, got string) error {
 	return &StartError{Code: CodeDigestChanged, Path: path, Want: want, Got: got, Detail: "the content is not the approved one; propose again"}
 }
 
+// cpuGrace_s is the processor time between SIGXCPU and KILL.
+const cpuGrace_s = 2
+
 // apply sets the limits of a process that has not run yet.
 func (r *Rlimits) apply(pid int) error {
 	for _, limit := range []struct {
@@ -273,6 +281,9 @@ func (r *Rlimits) apply(pid int) error {
 			continue
 		}
 		value := &unix.Rlimit{Cur: limit.value, Max: limit.value}
+		if limit.resource == unix.RLIMIT_CPU {
+			value.Max += cpuGrace_s // SIGXCPU says what it was; KILL would not
+		}
 		if err := unix.Prlimit(pid, limit.resource, value, nil); err != nil {
 			return fmt.Errorf("set resource limit %d to %d: %w", limit.resource, limit.value, err)
 		}

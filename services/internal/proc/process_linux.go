@@ -100,7 +100,7 @@ func (p *Process) order(ctx context.Context, spec *Spec, files stdio) error {
 	err := p.hand.tell(order{Run: &job{
 		Argv: spec.Argv, Path: spec.Path, Found: spec.Found, ExpectSHA256: spec.ExpectSHA256, Sealed: spec.Sealed,
 		Files: spec.Files, Dir: spec.Dir, Env: spec.Env, TimeLimitNS: int64(spec.TimeLimit), GraceNS: int64(p.grace),
-		Marker: p.marker, Umask: umask, Rlimits: spec.Rlimits,
+		Marker: p.marker, Umask: umask, Rlimits: spec.Rlimits, Nice: spec.Nice, User: spec.User,
 	}}, files.all()...)
 	var got report
 	if err == nil {

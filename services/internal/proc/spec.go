@@ -56,6 +56,10 @@ type Spec struct {
 	Umask int
 	// Rlimits are the resource limits of the program.
 	Rlimits Rlimits
+	// Nice lowers the program's claim on the processor, 1 to 19; zero leaves it as the owner has it.
+	Nice int
+	// User is whom the program runs as; nil means as the owner. Only root may name one.
+	User *User
 	// AllowNewPrivileges lets set-uid programs and file capabilities work inside the job.
 	AllowNewPrivileges bool
 }
@@ -64,6 +68,13 @@ type Spec struct {
 type FileDigest struct {
 	Path   string `json:"path"`
 	SHA256 string `json:"sha256"`
+}
+
+// A User is a numeric identity with its supplementary groups.
+type User struct {
+	UID    uint32   `json:"uid"`
+	GID    uint32   `json:"gid"`
+	Groups []uint32 `json:"groups,omitempty"`
 }
 
 // Rlimits are limits that the kernel enforces on each process of the job. Zero leaves a limit as the owner has it.
@@ -96,6 +107,8 @@ func (s *Spec) check() error {
 		return bad(s.Path, "a time limit or grace below zero makes no sense")
 	case s.Umask < 0 || s.Umask > 0o777:
 		return bad(s.Path, "umask %#o is outside 0 to 0777", s.Umask)
+	case s.Nice < 0 || s.Nice > 19:
+		return bad(s.Path, "nice %d is outside 0 to 19", s.Nice)
 	case strings.ContainsRune(s.Marker, 0):
 		return bad(s.Path, "the marker holds a NUL byte")
 	}

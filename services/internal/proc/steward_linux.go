@@ -151,7 +151,7 @@ func (s *steward) start(j *job, stdio []*os.File) (*tree, string, error) {
 	}
 	defer l.close()
 	// A traced exec ignores set-uid bits, so that it is used with them only where limits need it.
-	stop := !s.setup.AllowNewPrivileges || j.Rlimits != Rlimits{}
+	stop := !s.setup.AllowNewPrivileges || j.Rlimits != Rlimits{} || j.Nice != 0
 	pid, err := l.exec(stdio, s.inside, stop)
 	if err != nil {
 		return nil, "", err
@@ -161,6 +161,9 @@ func (s *steward) start(j *job, stdio []*os.File) (*tree, string, error) {
 		err = awaitStop(pid)
 		if err == nil {
 			err = j.Rlimits.apply(pid)
+		}
+		if err == nil && j.Nice != 0 {
+			err = unix.Setpriority(unix.PRIO_PROCESS, pid, j.Nice)
 		}
 	}
 	if err == nil {

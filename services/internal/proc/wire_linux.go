@@ -47,6 +47,8 @@ type job struct {
 	Marker       string       `json:"marker"`
 	Umask        int          `json:"umask"`
 	Rlimits      Rlimits      `json:"rlimits"`
+	Nice         int          `json:"nice,omitempty"`
+	User         *User        `json:"user,omitempty"`
 }
 
 // A report is what the steward answers. Exactly one field is set.
