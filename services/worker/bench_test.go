@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"bytes"
 	"path/filepath"
 	"testing"
 	"time"
@@ -49,4 +50,21 @@ func BenchmarkApprovedJobs(b *testing.B) {
 	}
 	b.StopTimer()
 	w.leave()
+}
+
+// BenchmarkRecorderOfText takes 64 MiB of a log with known values to look for.
+func BenchmarkRecorderOfText(b *testing.B) {
+	line := []byte("2026-11-29T20:11:44Z INFO request handled method=GET path=/v1/things/42 status=200 remote=10.0.0.1\n")
+	piece := bytes.Repeat(line, 32<<10/len(line))
+	rules := redact.New(redact.Value{Name: "A", Text: "some-FAKE-value-0123456789"}, redact.Value{Name: "B", Text: "another-FAKE-value-0123456789"})
+	b.SetBytes(64 << 20)
+	b.ReportAllocs()
+	for b.Loop() {
+		r := newRecorder(filepath.Join(b.TempDir(), "spool"), 8<<20, time.Now(), rules)
+		for range 64 << 20 / len(piece) {
+			_, _ = r.stdout().Write(piece)
+		}
+		r.close()
+		r.discard()
+	}
 }

@@ -145,11 +145,14 @@ func (r *recorder) close() (stdout, stderr events.Output, fault error) {
 			r.fault = err
 		}
 		t.cut += t.clean.Withheld()
-		for _, part := range t.tail.parts() {
-			t.keep(part, t.now)
-		}
 		t.flush()
+		parts := t.tail.parts()
 		t.tail = ring{}
+		for i, part := range parts { // each becomes a chunk as it is: memory is scarce now
+			parts[i] = nil
+			t.batch, t.atMS = part, t.now.Sub(r.began).Milliseconds()
+			t.flush()
+		}
 	}
 	r.closed = true
 	r.rouse()
