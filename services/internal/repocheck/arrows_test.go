@@ -88,6 +88,7 @@ var owners = []owner{
 	{"mvdan.cc/sh/v3/syntax", []string{"services/internal/shell"}, nil, "what a shell text starts is read in one place"},
 	{"go.etcd.io/bbolt", []string{"services/internal/index"}, nil, "the database's format stays private to the index"},
 	{"github.com/spf13/cobra", []string{"services/front"}, nil, "the command line knows the roles, roles know no command line"},
+	{"github.com/modelcontextprotocol/go-sdk", []string{"services/internal/mcp"}, []string{"services/front"}, "the protocol of agents' tools is spoken in one place; the tests of front play the agent"},
 	{"github.com/oklog/run", []string{"services/host"}, nil, "one group runs the roles of a process"},
 	{"github.com/coreos/go-systemd/v22/daemon", []string{"services/host"}, nil, "host alone speaks for the process"},
 	{"github.com/gofrs/flock", []string{"services/host"}, nil, "host owns the lock on a role of a folder"},
