@@ -9,20 +9,20 @@ import (
 // Step is one rule as it was considered for a request.
 type Step struct {
 	// Rule is the rule's id, "" in the closing step of a request that no rule decided.
-	Rule string
+	Rule string `json:"rule,omitempty"`
 	// Line is where the rule begins in the text, 0 in the closing step.
-	Line int
+	Line int `json:"line,omitzero"`
 	// Decision is what the rule says.
-	Decision Verdict
+	Decision Verdict `json:"decision"`
 	// Matched reports whether the rule matches.
-	Matched bool
+	Matched bool `json:"matched"`
 	// Decides reports whether this step is the one that decided.
-	Decides bool
+	Decides bool `json:"decides"`
 	// Why says why it matched or why not.
-	Why string
+	Why string `json:"why"`
 	// Starts is the command that the step is about when it is not the proposed one but
 	// one that it starts; the strictest of them counts.
-	Starts []string
+	Starts []string `json:"starts,omitempty"`
 }
 
 // String returns the step in one line.

@@ -128,32 +128,32 @@ const (
 // Decision is the answer to one request. The zero value denies.
 type Decision struct {
 	// Verdict is allow, ask or deny.
-	Verdict Verdict
+	Verdict Verdict `json:"verdict"`
 	// Rule is the id of the rule that decided, "" when none did.
-	Rule string
+	Rule string `json:"rule,omitempty"`
 	// Code says why.
-	Code Code
+	Code Code `json:"code"`
 	// Reason says why in words; it reaches the agent. It never repeats arguments.
-	Reason string
+	Reason string `json:"reason"`
 	// Instead says what to do instead, "" when there is nothing to say.
-	Instead string
+	Instead string `json:"instead,omitempty"`
 	// Quorum is how many persons have to approve; 0 unless Verdict is Ask.
-	Quorum int
+	Quorum int `json:"quorum,omitzero"`
 	// Approvers are the persons who may approve; anybody with the right when it is empty.
-	Approvers []string
+	Approvers []string `json:"approvers,omitempty"`
 	// Shadow is what the policy would decide in enforce mode, "" in that mode. Only what
 	// a deny rule denies is decided in shadow mode; everything else asks.
-	Shadow string
+	Shadow string `json:"shadow,omitempty"`
 	// MaxOutput_bytes is the rule's ceiling on stored output, 0 for none.
-	MaxOutput_bytes int
+	MaxOutput_bytes int `json:"max_output_bytes,omitzero"`
 	// CodeArgs are the indexes into Argv whose files the worker digests, ascending.
 	// An argument that names no regular file there has no digest.
-	CodeArgs []int
+	CodeArgs []int `json:"code_args,omitempty"`
 	// MaxTimeout_s is the rule's ceiling on the time limit in seconds, 0 for none.
-	MaxTimeout_s int
+	MaxTimeout_s int `json:"max_timeout_s,omitzero"`
 	// MaxAttempts is the rule's ceiling on attempts, 0 for none.
-	MaxAttempts int
+	MaxAttempts int `json:"max_attempts,omitzero"`
 	// Broad marks a decision of an allow rule that lets arguments carry code; the
 	// record of the job shows it.
-	Broad bool
+	Broad bool `json:"broad,omitzero"`
 }
