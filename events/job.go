@@ -211,6 +211,8 @@ type Output struct {
 	Chunks int `json:"chunks"`
 	// CutBytes is how many were left out between head and tail.
 	CutBytes int64 `json:"cut_bytes,omitzero"`
+	// Redacted is how many secrets were replaced before anything was kept.
+	Redacted int `json:"redacted,omitzero"`
 }
 
 // JobFinished is the result of an attempt.

@@ -215,7 +215,8 @@ func (s *scroll) close() (stdout, stderr events.Output) {
 }
 
 func (d *side) summary() events.Output {
-	return events.Output{Bytes: d.bytes, StoredBytes: d.stored, SHA256: hex.EncodeToString(d.sum.Sum(nil)), Chunks: d.chunks, CutBytes: d.cut}
+	return events.Output{Bytes: d.bytes, StoredBytes: d.stored, SHA256: hex.EncodeToString(d.sum.Sum(nil)), Chunks: d.chunks, CutBytes: d.cut,
+		Redacted: d.clean.Redacted()}
 }
 
 func (s *scroll) fault() error {

@@ -162,7 +162,7 @@ func (r *recorder) close() (stdout, stderr events.Output, fault error) {
 func (t *tape) summary() events.Output {
 	return events.Output{
 		Bytes: t.bytes, StoredBytes: t.stored, SHA256: hex.EncodeToString(t.sum.Sum(nil)),
-		Chunks: t.chunks, CutBytes: t.cut,
+		Chunks: t.chunks, CutBytes: t.cut, Redacted: t.clean.Redacted(),
 	}
 }
 

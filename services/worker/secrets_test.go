@@ -46,6 +46,9 @@ set -- $(echo "$PW" | sed 's/./& /g'); for c in "$@"; do printf %s "$c"; sleep 0
 	if got, err := os.ReadFile(seen); err != nil || string(got) != "tok-FAKE-abcdef123456 cmd-FAKE-value-77\n" {
 		t.Errorf("the job saw %q, %v", got, err)
 	}
+	if n := j.Current().Result.Stdout.Redacted; n != 6 {
+		t.Errorf("%d secrets were counted, want 6", n)
+	}
 	if !strings.Contains(stderr, "[redacted: DB]") {
 		t.Errorf("stderr %q", stderr)
 	}
