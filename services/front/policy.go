@@ -188,7 +188,7 @@ func (a *app) policyTestCommand() *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use: "test FILE", Short: "Try a file of expectations on a policy file; exits 1 when one fails", Args: cobra.ExactArgs(1),
-		Long: "Try a file of expectations on a policy file:\n\n  version = 1\n  [[case]]\n  argv = [\"git\", \"push\", \"--force\"]\n  decision = \"deny\"\n  rule = \"no-force\"         # may be left out, and so may what follows\n  code = \"rule\"\n  cwd = \"/srv/work\"\n  real_cwd = \"/srv/work\"\n  resolved = \"/usr/bin/git\"\n  env = {LANG = \"C\"}\n  pool = \"default\"\n  proposer = \"agent:local\"\n  at = 2026-06-01T09:00:00Z\n  timeout_s = 60\n  max_attempts = 1",
+		Long: "Try a file of expectations on a policy file. It is TOML: version = 1 and a series of [[case]]\ntables, each with argv, a list, and decision, the word that has to come out. A case may also\nhave rule and code, which have to decide, and cwd, real_cwd, resolved, env, pool, proposer,\nat, timeout_s and max_attempts, which are assumed of the command.",
 		RunE: func(_ *cobra.Command, args []string) error {
 			_, p, err := a.namedPolicy(file)
 			if err != nil {
