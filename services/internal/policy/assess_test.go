@@ -293,6 +293,8 @@ func TestExplainGolden(t *testing.T) {
 		{Argv: []string{"./git", "--version"}, Cwd: "/tmp/w", RealCwd: "/tmp/w", ResolvedPath: "/tmp/w/git"},
 		{Argv: []string{"git", "push"}, Cwd: "/tmp/w"},
 		{Argv: []string{"sudo", "rm", "-rf", "/home"}, Cwd: "/tmp/w", RealCwd: "/tmp/w", ResolvedPath: "/usr/bin/sudo"},
+		{Argv: []string{"bash", "-lc", "cd sub && go test ./... > log; frobnicate $X"}, Cwd: "/tmp/w", RealCwd: "/tmp/w", ResolvedPath: "/usr/bin/bash"},
+		{Argv: []string{"sh", "-c", "git -C x push -uf"}, Cwd: "/tmp/w"},
 		{Argv: []string{"docker", "ps"}, Cwd: "/tmp/w", RealCwd: "/tmp/w", ResolvedPath: "/usr/bin/docker"},
 		{Argv: []string{"ls"}, Cwd: "/var/lib/banksman"},
 	} {
