@@ -20,6 +20,7 @@ import (
 	"github.com/banksman/banksman/services/internal/site"
 	"github.com/banksman/banksman/services/internal/tlog"
 	"github.com/banksman/banksman/services/internal/trust"
+	"github.com/banksman/banksman/services/internal/witness"
 )
 
 // Newest tells what the bus holds, for freshness.
@@ -37,7 +38,10 @@ type Options struct {
 	RootKey  keys.PublicKey // pinned; trust files are believed if it signed them
 	MaxAge   time.Duration  // without a bus, how old a head may be; 0 is 24 hours
 	Bus      Newest         // nil to verify offline
-	Now      func() time.Time
+	// Witnesses says whose cosignatures the head needs, nil for nobody's.
+	Witnesses    *witness.Policy
+	AskWitnesses bool // also ask each witness that has a URL
+	Now          func() time.Time
 }
 
 // defaultMaxAge is how old a head may be when nobody can be asked.
@@ -67,6 +71,7 @@ func Verify(ctx context.Context, o Options) (Report, error) {
 	if err != nil {
 		return Report{}, fmt.Errorf("verify %s: %w", o.LogDir, err)
 	}
+	checkpoint := v.readCheckpoint()
 	logReport, err := tlog.Verify(ctx, o.LogDir, &v.signers, v.visit)
 	if err != nil {
 		return Report{}, err
@@ -76,6 +81,7 @@ func Verify(ctx context.Context, o Options) (Report, error) {
 	v.judgeHeadFile(headFile, &logReport)
 	v.judgeEvents()
 	v.judgeTail(ctx, logReport.Live)
+	v.judgeWitnesses(ctx, checkpoint)
 	v.report.Freshness = v.freshness(target, busErr)
 	return v.finish(&logReport), nil
 }
@@ -137,6 +143,9 @@ type verifier struct {
 
 	sealedTrust *events.TrustPublished // in force at the head
 	headTime    time.Time
+	newest      time.Time // latest stream time seen
+	witnessedAt time.Time // as of when a quorum knew of no larger head
+	unwitnessed error
 	tail        int64 // events beyond the head that are not audit events
 	tailSeq     uint64
 
@@ -204,6 +213,7 @@ func (v *verifier) visit(leaf int64, e tlog.Entry, rec *tlog.Record) error {
 			v.tail, v.tailSeq = v.tail+1, e.Seq
 		}
 		v.note(leaf, e.Seq)
+		v.clock(leaf, e.Seq, e.Time)
 		if rec != nil {
 			v.event(leaf, e, storedOf(*rec))
 		} else if id, err := events.ParseID(e.ID); err == nil { // tlog has reported what is wrong
@@ -404,7 +414,13 @@ func (v *verifier) sealedSince() bool {
 
 // freshness decides how much the head may have missed.
 func (v *verifier) freshness(target uint64, busErr error) Verdict {
+	since, what := v.headTime, "the last sealed event"
+	if !v.witnessedAt.IsZero() {
+		since, what = v.witnessedAt, "the quorum of cosignatures"
+	}
 	switch {
+	case v.unwitnessed != nil:
+		return Verdict{Reason: v.unwitnessed.Error()}
 	case v.head() == 0 || v.headTime.IsZero():
 		return Verdict{Reason: unknownFreshness + "there is no signed head over any event"}
 	case v.options.Bus != nil && busErr != nil:
@@ -414,12 +430,12 @@ func (v *verifier) freshness(target uint64, busErr error) Verdict {
 	case v.options.Bus != nil:
 		return Verdict{OK: true, Reason: fmt.Sprintf("the head covers the last event of the bus, %d", target)}
 	}
-	age := v.options.Now().Sub(v.headTime)
+	age := v.options.Now().Sub(since).Round(time.Second)
 	if age > v.options.MaxAge {
-		return Verdict{Reason: fmt.Sprintf("%sthe last sealed event is of %s, %s ago, more than %s; ask the bus to be sure", unknownFreshness,
-			v.headTime.UTC().Format(time.RFC3339), age.Round(time.Second), v.options.MaxAge)}
+		return Verdict{Reason: fmt.Sprintf("%s%s is of %s, %s ago, more than %s; ask the bus to be sure", unknownFreshness, what,
+			since.UTC().Format(time.RFC3339), age, v.options.MaxAge)}
 	}
-	return Verdict{OK: true, Reason: fmt.Sprintf("the last sealed event is %s old, less than %s", age.Round(time.Second), v.options.MaxAge)}
+	return Verdict{OK: true, Reason: fmt.Sprintf("%s is %s old, less than %s", what, age, v.options.MaxAge)}
 }
 
 func (v *verifier) finish(r *tlog.Report) Report {
