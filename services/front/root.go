@@ -7,9 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -25,15 +23,16 @@ type app struct {
 	dir      string
 	json     bool
 	logLevel string
-	running  bool // under run, whose own failures exit 125
+	running  bool            // under run, whose own failures exit 125
+	hurry    <-chan struct{} // closed by a second signal
 }
 
 // Main is the banksman command; it returns the exit code.
 func Main() int {
 	proc.StewardMain()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, hurry, stop := host.Signals(context.Background())
 	defer stop()
-	a := &app{in: os.Stdin, out: os.Stdout, err: os.Stderr}
+	a := &app{in: os.Stdin, out: os.Stdout, err: os.Stderr, hurry: hurry}
 	return a.execute(ctx, os.Args[1:])
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/banksman/banksman/services/host"
 	"github.com/banksman/banksman/services/host/embed"
 	"github.com/banksman/banksman/services/internal/site"
+	"github.com/banksman/banksman/services/worker"
 )
 
 func (a *app) upCommand() *cobra.Command {
@@ -100,7 +101,7 @@ func (a *app) host(ctx context.Context, l site.Layout, command string, start hos
 		}
 	}()
 	return host.Run(ctx, host.Options{
-		Layout: l, Command: command, Roles: roles, Embed: start, Version: host.Version(), Log: log,
+		Layout: l, Command: command, Roles: roles, Embed: start, Version: host.Version(), Log: log, Hurry: a.hurry,
 		Ready: func() { close(ready) },
 	})
 }
@@ -142,6 +143,9 @@ func (a *app) roleCommands() []*cobra.Command {
 	add("bus", "Host the embedded bus", embed.Start, nil)
 	for _, r := range roles() {
 		add(r.Name(), "Run the "+r.Name(), nil, []host.Role{r})
+		if _, ok := r.(*worker.Role); ok {
+			list[len(list)-1].AddCommand(a.workerVerbs()...)
+		}
 	}
 	return list
 }

@@ -26,10 +26,13 @@ type board struct {
 	roles []RoleStatus  // in the order of starting
 	ready func()        // called once, when all are ready; then nil
 	moved chan struct{} // holds one token when a line has changed
+
+	drainOnce sync.Once
+	drained   chan struct{} // closed when somebody asks the worker to drain
 }
 
 func newBoard(names []string, ready func()) *board {
-	b := &board{ready: ready, moved: make(chan struct{}, 1)}
+	b := &board{ready: ready, moved: make(chan struct{}, 1), drained: make(chan struct{})}
 	for _, n := range names {
 		b.roles = append(b.roles, RoleStatus{Role: n, Since: time.Now().UTC(), Reason: "starting"})
 	}

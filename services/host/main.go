@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/banksman/banksman/services/internal/config"
 	"github.com/banksman/banksman/services/internal/site"
@@ -49,9 +47,9 @@ func Main(name string, start StartBus, roles ...Role) int {
 		fmt.Fprintf(os.Stderr, "banksman-%s: %q is no flag; the role takes flags only, see --help\n", name, flags.Arg(0))
 		return exitUsage
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, hurry, stop := Signals(context.Background())
 	defer stop()
-	err := runMain(ctx, name, *dir, *instance, least, start, roles)
+	err := runMain(ctx, *dir, least, Options{Command: name, Instance: *instance, Roles: roles, Embed: start, Hurry: hurry})
 	if err == nil {
 		return 0
 	}
@@ -63,7 +61,7 @@ func Main(name string, start StartBus, roles ...Role) int {
 	return exitFailed
 }
 
-func runMain(ctx context.Context, name, dir, instance string, least slog.Level, start StartBus, roles []Role) error {
+func runMain(ctx context.Context, dir string, least slog.Level, o Options) error {
 	l, err := site.At(dir, os.Getenv)
 	if err != nil {
 		return err
@@ -72,8 +70,6 @@ func runMain(ctx context.Context, name, dir, instance string, least slog.Level, 
 		return err
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: least}))
-	return Run(ctx, Options{
-		Layout: l, Command: name, Instance: instance, Roles: roles, Embed: start, Version: Version(), Log: log,
-		Ready: func() { log.Info("ready") },
-	})
+	o.Layout, o.Version, o.Log, o.Ready = l, Version(), log, func() { log.Info("ready") }
+	return Run(ctx, o)
 }

@@ -45,4 +45,10 @@ type Env struct {
 	// Report sets the role's line on the board. A role is not ready until it
 	// has said so; reason says why not, or warns.
 	Report func(ready bool, reason string)
+	// Drain is closed when somebody asks a worker to finish what it has and take
+	// nothing new, without an end to its patience.
+	Drain <-chan struct{}
+	// Hurry is closed when, after the context has ended, what is still running is
+	// to be cancelled at once.
+	Hurry <-chan struct{}
 }

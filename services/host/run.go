@@ -37,6 +37,9 @@ type Options struct {
 	Embed    StartBus // nil to join a bus
 	Version  string
 	Log      *slog.Logger
+	// Hurry is closed to cancel what still runs while the roles drain; nil for
+	// never.
+	Hurry <-chan struct{}
 	// Ready is called once, when every role is ready for the first time.
 	Ready func()
 }
@@ -157,8 +160,15 @@ func (p *process) runRole(ctx context.Context, r Role) error {
 	}
 	defer env.Bus.Close()
 	report(false, "starting")
-	env.Report = report
-	return r.Run(ctx, env)
+	env.Report, env.Drain, env.Hurry = report, p.board.drained, p.Hurry
+	if err := r.Run(ctx, env); err != nil || r.Name() != drainable || !p.board.draining() {
+		return err
+	}
+	if len(p.names()) > 1 { // the others go on
+		report(false, drainedReason)
+		<-ctx.Done()
+	}
+	return nil
 }
 
 // env connects a role's actor and gives it what it works with.

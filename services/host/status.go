@@ -16,13 +16,17 @@ import (
 	"github.com/banksman/banksman/services/internal/site"
 )
 
-// serveStatus answers with the board on run/status/<name>.sock.
+// serveStatus answers with the board on run/status/<name>.sock, and takes requests
+// to drain there.
 func serveStatus(l site.Layout, name string, b *board) (stop func(), err error) {
 	listener, err := localsock.Listen(filepath.Join(l.StatusDir(), name+".sock"))
 	if err != nil {
 		return nil, err
 	}
-	server := &http.Server{ReadHeaderTimeout: 5 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	server := &http.Server{ReadHeaderTimeout: 5 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if askedToDrain(w, r, b) {
+			return
+		}
 		w.Header().Set("Content-Type", "application/json")
 		json.MarshalWrite(w, b.status())
 	})}
@@ -66,16 +70,21 @@ func ReadStatus(ctx context.Context, l site.Layout) (Status, error) {
 	return all, nil
 }
 
-func readOne(ctx context.Context, path string) (Status, error) {
+// call makes one request to a process.
+func call(ctx context.Context, path, method, target string) (*http.Response, error) {
 	client := http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{
 		DisableKeepAlives: true,
 		DialContext:       func(ctx context.Context, _, _ string) (net.Conn, error) { return localsock.Dial(ctx, path) },
 	}}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://status/", nil)
+	req, err := http.NewRequestWithContext(ctx, method, "http://status"+target, nil)
 	if err != nil {
-		return Status{}, err
+		return nil, err
 	}
-	resp, err := client.Do(req)
+	return client.Do(req)
+}
+
+func readOne(ctx context.Context, path string) (Status, error) {
+	resp, err := call(ctx, path, http.MethodGet, "/")
 	if err != nil {
 		return Status{}, err
 	}

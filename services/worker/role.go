@@ -15,6 +15,8 @@ import (
 type Role struct {
 	cfg    Config
 	shares bool // the operator accepts that jobs reach banksman's files
+	single bool
+	ran    string
 }
 
 var _ host.Role = (*Role)(nil)
@@ -52,7 +54,10 @@ func (w *Role) Run(ctx context.Context, env *host.Env) error {
 	if err != nil {
 		return err
 	}
-	return newShift(w.cfg, env, j).run(ctx)
+	s := newShift(w.cfg, env, j)
+	s.single = w.single
+	defer func() { w.ran = s.ran }()
+	return s.run(ctx)
 }
 
 // attemptsOf is the folder of a replica's attempts. Replicas from one folder

@@ -41,6 +41,8 @@ type shift struct {
 	rules   *redact.Rules // without values
 	clock   clock
 	offers  chan events.Stored // declines of the pool
+	single  bool               // takes one job and stops
+	ran     string             // the job that it took, then
 	seals   *sealWatch
 	peers   *peers
 	slots   chan struct{} // a token for each job in hand
@@ -72,6 +74,7 @@ func newShift(cfg Config, env *host.Env, j journal) *shift {
 
 // run is the shift.
 func (s *shift) run(ctx context.Context) error {
+	signalled := ctx
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	s.taking = ctx
@@ -99,10 +102,13 @@ func (s *shift) run(ctx context.Context) error {
 		return unlessEnded(ctx, err)
 	}
 	s.enterPhase("")
-	err = s.labour(ctx, stop, left)
+	err = s.labour(ctx, signalled, stop, left)
 	reason := "signal"
-	if err != nil {
+	switch cause := context.Cause(ctx); {
+	case err != nil:
 		reason = err.Error()
+	case errors.Is(cause, errDrained), errors.Is(cause, errOnce):
+		reason = cause.Error()
 	}
 	s.leave(started, reason)
 	return err
@@ -117,7 +123,7 @@ func (s *shift) enterPhase(phase string) {
 }
 
 // labour runs every loop and returns after the last one.
-func (s *shift) labour(ctx context.Context, stop context.CancelCauseFunc, left []record) error {
+func (s *shift) labour(ctx, signalled context.Context, stop context.CancelCauseFunc, left []record) error {
 	var loops, beats sync.WaitGroup
 	var once sync.Once
 	var first error
@@ -129,16 +135,30 @@ func (s *shift) labour(ctx context.Context, stop context.CancelCauseFunc, left [
 	}
 	beating, endBeats := context.WithCancel(s.life)
 	beats.Go(func() { s.beat(beating) })
-	loops.Go(func() { fail(s.env.Bus.Consume(ctx, "resolve-"+s.cfg.Pool, resolvers, s.onProposed)) })
-	loops.Go(func() { fail(s.env.Bus.Consume(ctx, "run-"+s.cfg.Pool, s.cfg.Slots, s.onApproved)) })
-	loops.Go(func() { s.askReady(ctx) })
-	loops.Go(func() { s.takeOffers(ctx) })
+	if s.single {
+		loops.Go(func() {
+			fail(s.takeOne(ctx))
+			stop(errOnce)
+		})
+	} else {
+		loops.Go(func() { fail(s.env.Bus.Consume(ctx, "resolve-"+s.cfg.Pool, resolvers, s.onProposed)) })
+		loops.Go(func() { fail(s.env.Bus.Consume(ctx, "run-"+s.cfg.Pool, s.cfg.Slots, s.onApproved)) })
+		loops.Go(func() { s.askReady(ctx) })
+		loops.Go(func() { s.takeOffers(ctx) })
+	}
+	loops.Go(func() {
+		select {
+		case <-s.env.Drain:
+			stop(errDrained)
+		case <-ctx.Done():
+		}
+	})
 	loops.Go(func() { s.watchPeers(ctx) })
 	loops.Go(func() { s.observe(ctx) })
 	loops.Go(func() { s.clear(ctx, left) })
 	drained := make(chan struct{})
 	var drain sync.WaitGroup
-	drain.Go(func() { s.drain(ctx, drained) })
+	drain.Go(func() { s.drain(ctx, signalled, drained) })
 	loops.Wait()
 	s.work.Wait()
 	close(drained)
@@ -149,17 +169,22 @@ func (s *shift) labour(ctx context.Context, stop context.CancelCauseFunc, left [
 }
 
 // drain bounds what happens after ctx ended: jobs may end by themselves, then
-// they are ended, then their results may still be stored.
-func (s *shift) drain(ctx context.Context, drained <-chan struct{}) {
+// they are ended, then their results may still be stored. One that was asked to
+// drain, and not signalled, waits for its jobs however long they take.
+func (s *shift) drain(ctx, signalled context.Context, drained <-chan struct{}) {
 	select {
 	case <-ctx.Done():
 	case <-drained:
 		return
 	}
+	if errors.Is(context.Cause(ctx), errDrained) {
+		s.enterPhase("draining; takes nothing new and waits for running jobs")
+		s.quiet(forEver, drained, signalled.Done())
+	}
 	s.enterPhase("stopping; waits for running jobs")
-	if !s.quiet(time.Duration(s.cfg.DrainS)*time.Second, drained) {
+	if !s.quiet(time.Duration(s.cfg.DrainS)*time.Second, drained, s.env.Hurry) {
 		s.cancelAll(reasonStopped, func(*attempt) bool { return true })
-		s.quiet(time.Duration(s.cfg.GraceS)*time.Second+settleFor, drained)
+		s.quiet(time.Duration(s.cfg.GraceS)*time.Second+settleFor, drained, nil)
 	}
 	select {
 	case <-drained:
@@ -168,8 +193,9 @@ func (s *shift) drain(ctx context.Context, drained <-chan struct{}) {
 	s.endLife(errors.New(reasonStopped))
 }
 
-// quiet waits until no process of a job is left, at most for a while.
-func (s *shift) quiet(limit time.Duration, drained <-chan struct{}) bool {
+// quiet waits until no process of a job is left, at most for a while and not once
+// enough is closed.
+func (s *shift) quiet(limit time.Duration, drained, enough <-chan struct{}) bool {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	for {
@@ -184,6 +210,8 @@ func (s *shift) quiet(limit time.Duration, drained <-chan struct{}) bool {
 		case <-drained:
 			return true
 		case <-timer.C:
+			return false
+		case <-enough:
 			return false
 		}
 	}

@@ -237,7 +237,7 @@ func TestResultArrivesAfterTheBusWasAway(t *testing.T) {
 	must(t, err)
 	must(t, open.Close())
 	quietly := make(chan struct{})
-	if !w.shift.quiet(patience, quietly) {
+	if !w.shift.quiet(patience, quietly, nil) {
 		t.Fatal("the job did not end while the bus was away")
 	}
 	y.open()
