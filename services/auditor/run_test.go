@@ -73,7 +73,8 @@ func TestSealsAndAnswers(t *testing.T) {
 	s.sealed(j.last)
 	var status query.AuditStatus
 	s.ask(query.Audit, struct{}{}, &status)
-	if status.ThroughSeq < j.last || status.Dispatch != dispatchOpen || status.Violations != 0 || status.Gaps != 0 || status.SealedAt.IsZero() {
+	if status.ThroughSeq < j.last || status.Dispatch != dispatchOpen || status.Violations != 0 || status.Gaps != 0 || status.SealedAt.IsZero() ||
+		status.Bytes == 0 || status.MaxBytes != s.busCfg.MaxBytes {
 		t.Errorf("status %+v", status)
 	}
 	s.checkView("aaa1", lifecycle.Succeeded)
