@@ -3,6 +3,7 @@ package front_test
 import (
 	"context"
 	"encoding/json/v2"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -199,6 +200,52 @@ func TestAgentAsksByMCP(t *testing.T) {
 	}
 	if got := c.call("propose_command", map[string]any{"command": []any{"true"}}); got.Error.Code != "proposer_away" {
 		t.Errorf("without the proposer: %+v", got)
+	}
+}
+
+// bearer adds a token to every request.
+type bearer string
+
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+string(b))
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// The same tools over HTTP, for who holds the token.
+func TestAgentAsksOverHTTP(t *testing.T) {
+	t.Parallel()
+	s := lab.NewSite(t, binary)
+	s.Must(2, "mcp", "--http", "0.0.0.0:0")
+	s.Up()
+	p := s.Start("mcp", "--http", "127.0.0.1:0")
+	address := ""
+	lab.Eventually(t, "the server to listen", func() bool {
+		_, after, _ := strings.Cut(p.Stderr(), "serving agents on ")
+		line, _, whole := strings.Cut(after, "\n")
+		address = line
+		return whole
+	})
+	token, err := os.ReadFile(filepath.Join(s.Dir, "tokens", "agent.local"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Run("with the token", func(t *testing.T) {
+		c := openTools(t, &mcp.StreamableClientTransport{Endpoint: address, HTTPClient: &http.Client{Transport: bearer(strings.TrimSpace(string(token)))}})
+		if got := c.call("assess_command", map[string]any{"command": []any{"git", "--version"}}); got.Verdict != "allow" {
+			t.Errorf("%+v", got)
+		}
+	})
+	r, err := http.Post(address, "application/json", strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Body.Close()
+	if r.StatusCode != http.StatusUnauthorized {
+		t.Errorf("without the token: %s", r.Status)
+	}
+	if code := p.Stop(); code != 0 {
+		t.Errorf("it exited %d", code)
 	}
 }
 
