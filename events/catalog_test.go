@@ -12,16 +12,14 @@ import (
 
 // partStructs are exported structs that are a part of payloads, or no payload.
 var partStructs = []string{
-	"Actor", "Def", "Disk", "Event", "FileDigest", "ID", "Malformed", "Message", "Output",
-	"Proposer", "Right", "Ruling", "Signature", "Stored", "Subject", "UnknownKind",
+	"Actor", "Def", "Disk", "Event", "FileDigest", "Follows", "GrantScope", "ID", "Malformed", "Message", "Output",
+	"Proposer", "Receipt", "Right", "Ruling", "Signature", "Stored", "Subject", "UnknownKind",
 }
 
 // futureRights are patterns of kinds that get their catalogue line with their
 // first user. A row leaves this list when the catalogue holds a kind for it.
 var futureRights = []string{
-	"agent.*", "ask.*", "gap.acknowledged", "grant.given", "grant.revoked",
-	"grant.used", "job.handed_over", "job.reported", "job.revoked",
-	"proposal.refused",
+	"agent.*", "gap.acknowledged", "job.handed_over", "job.reported",
 }
 
 // kindPattern is noun.verb in lower-case words joined by "_".

@@ -8,6 +8,7 @@ var jobKinds = []Def{
 	define[JobDenied]("job.denied", 1, "policy or a person had said no, for good"),
 	define[JobExpired]("job.expired", 1, "nobody had decided, or nobody had started it, in time"),
 	define[JobCancelled]("job.cancelled", 1, "somebody entitled had called it off"),
+	define[JobRevoked]("job.revoked", 1, "a person had taken the approval back before the job, or its next attempt, was started"),
 	define[JobStarted]("job.started", 1, "a worker had claimed the attempt and was about to execute it"),
 	define[JobFinished]("job.finished", 1, "the process tree of the attempt had ended and its output was stored"),
 	define[JobLapsed]("job.lapsed", 1, "the attempt's worker had been silent for longer than its lease"),
@@ -51,8 +52,19 @@ type JobProposed struct {
 	Proposer Proposer `json:"proposer"`
 	// ExpiresS ends an undecided request after so many seconds of stream time.
 	ExpiresS int `json:"expires_s"`
+	// Follows is the job that this one takes the place of.
+	Follows Follows `json:"follows,omitzero"`
 
 	Extra Extra `json:",embed"`
+}
+
+// Follows links a proposal to an earlier job. Nothing of that job's decisions
+// carries over.
+type Follows struct {
+	// Job is the earlier job.
+	Job string `json:"job"`
+	// As is "retry" for the same command again, "edit" for a changed one.
+	As string `json:"as"`
 }
 
 // FileDigest is one file that takes part in a run.
@@ -112,6 +124,9 @@ type JobAssessed struct {
 	Ruling Ruling `json:"ruling"`
 	// Quorum is how many distinct persons must approve.
 	Quorum int `json:"quorum"`
+	// Approvers are the actor tokens of the persons who may; empty for
+	// everybody with the right.
+	Approvers []string `json:"approvers,omitempty"`
 
 	Extra Extra `json:",embed"`
 }
@@ -124,8 +139,13 @@ type JobApproved struct {
 	Resolution string `json:"resolution"`
 	// Policy is the digest of the policy in force.
 	Policy string `json:"policy"`
-	// Basis is "policy" for the gate's own, "person" for a human's.
+	// Basis is "policy" for the gate's own, "grant" for the gate's by a person's
+	// yes in advance, "person" for a human's.
 	Basis string `json:"basis"`
+	// Grant is the id of the grant, for basis "grant".
+	Grant string `json:"grant,omitempty"`
+	// GrantUsed is the sequence of the use that was taken of it for this job.
+	GrantUsed uint64 `json:"grant_used,omitzero"`
 	// Ruling is the rule that allows, for basis "policy".
 	Ruling Ruling `json:"ruling,omitzero"`
 	// ValidS is how many seconds of stream time the approval may be used.
@@ -167,10 +187,48 @@ type JobExpired struct {
 type JobCancelled struct {
 	// Started is the sequence of the attempt's start, 0 when not running.
 	Started uint64 `json:"started,omitzero"`
-	// By is the actor token of who asked.
+	// By is the actor token of the person who asked, the proposer as
+	// "agent:claude", or the worker that stops.
 	By string `json:"by"`
 	// Reason is why.
 	Reason string `json:"reason"`
+	// Request is the sequence of the request that it answers, 0 when nobody had
+	// to ask.
+	Request uint64 `json:"request,omitzero"`
+	// Receipt is what became of a running attempt.
+	Receipt Receipt `json:"receipt,omitzero"`
+
+	Extra Extra `json:",embed"`
+}
+
+// Receipt says how a cancelled attempt was brought to its end.
+type Receipt struct {
+	// ExitCode is the child's status; -1 when a signal ended it.
+	ExitCode int `json:"exit_code"`
+	// Signal is the name of the signal that ended it.
+	Signal string `json:"signal,omitempty"`
+	// DurationMS is the run time on the worker's monotonic clock.
+	DurationMS int64 `json:"duration_ms"`
+	// Means are how the tree was ended, in the order used.
+	Means []string `json:"means,omitempty"`
+	// Survivors counts processes that could not be ended.
+	Survivors int `json:"survivors,omitzero"`
+	// Stdout describes standard output.
+	Stdout Output `json:"stdout"`
+	// Stderr describes standard error.
+	Stderr Output `json:"stderr"`
+}
+
+// JobRevoked takes the approvals of a job back that does not run.
+type JobRevoked struct {
+	// Proposal is the digest of the proposal's payload.
+	Proposal string `json:"proposal"`
+	// By is the actor token of the person who asked.
+	By string `json:"by"`
+	// Reason is why.
+	Reason string `json:"reason"`
+	// Request is the sequence of the request that it answers.
+	Request uint64 `json:"request"`
 
 	Extra Extra `json:",embed"`
 }

@@ -41,6 +41,7 @@ var Rights = []Right{
 	{RoleProposer, "job.handed_over", ""},
 	{RoleProposer, "job.reported", ""},
 	{RoleProposer, "proposal.refused", "digest and reason, never the content"},
+	{RoleProposer, "ask.cancel_requested", "for the proposer of the job"},
 	{RoleGate, "job.assessed", ""},
 	{RoleGate, "job.approved", "only where policy says allow or a live grant covers it"},
 	{RoleGate, "job.denied", "by policy"},
@@ -57,7 +58,7 @@ var Rights = []Right{
 	{RolePerson, "stop.lifted", ""},
 	{RolePerson, "loop.*_requested", ""},
 	{RolePerson, "alert.acknowledged", ""},
-	{RolePerson, "ask.*", "cancel, retry, comment, revoke"},
+	{RolePerson, "ask.*", "cancel, revoke, comment, bar and lift a bar"},
 	{RoleAdmin, "policy.published", ""},
 	{RoleAdmin, "gap.acknowledged", ""},
 	{RoleWorker, "job.resolved", ""},
@@ -103,10 +104,14 @@ func (r Right) Covers(k Kind) bool {
 
 // MayPublish says whether an actor with this role may publish the kind. A
 // request ("loop.pause_requested") is a person's: the supervisor's wildcard
-// over its own family does not reach it.
+// over its own family does not reach it. Another role makes a request only where
+// the table names it.
 func MayPublish(role Role, k Kind) bool {
 	for _, r := range Rights {
-		if r.Role == role && r.Covers(k) && !(role != RolePerson && strings.HasSuffix(string(k), "_requested")) {
+		if r.Role != role || !r.Covers(k) {
+			continue
+		}
+		if role == RolePerson || r.Pattern == string(k) || !strings.HasSuffix(string(k), "_requested") {
 			return true
 		}
 	}

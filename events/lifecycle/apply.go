@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/banksman/banksman/events"
@@ -35,6 +36,7 @@ const (
 	CodeSelfApproval    = "self_approval"
 	CodeTwice           = "approved_twice"
 	CodeNotPersons      = "needs_persons"
+	CodeNotApprover     = "not_an_approver"
 	CodeTooLate         = "too_late"
 	CodeAttempt         = "attempt_not_covered"
 	CodeFence           = "fenced"
@@ -143,6 +145,8 @@ func (s *step) apply() error {
 		return s.lapsed(p)
 	case *events.JobCancelled:
 		return s.cancelled(p)
+	case *events.JobRevoked:
+		return s.revoked(p)
 	case *events.JobExpired:
 		return s.expired(p)
 	case *events.JobDeadLettered:
@@ -241,12 +245,16 @@ func (s *step) approved(p *events.JobApproved) error {
 	if !s.e.Time.Before(s.j.RequestExpires()) {
 		return s.late(CodeTooLate, "the request expired at %s", s.j.RequestExpires().UTC().Format(time.RFC3339))
 	}
-	if p.ValidS < 1 || p.MaxAttempts < 1 || p.Basis != "policy" && p.Basis != "person" {
+	if p.ValidS < 1 || p.MaxAttempts < 1 || p.Basis != "policy" && p.Basis != "person" && p.Basis != "grant" {
 		return s.refuse(CodePayload, "valid_s, max_attempts or basis %q is not acceptable", p.Basis)
+	}
+	if named := p.Grant != "" && p.GrantUsed > 0; named != (p.Basis == "grant") {
+		return s.refuse(CodePayload, "basis %q with grant %q used by event %d is not acceptable", p.Basis, p.Grant, p.GrantUsed)
 	}
 	s.j.Approvals = append(s.j.Approvals, Approval{
 		Actor: actor, Basis: p.Basis, Seq: s.e.Seq, At: s.e.Time, Ruling: p.Ruling, Policy: p.Policy,
 		Expires: s.e.Time.Add(time.Duration(p.ValidS) * time.Second), MaxAttempts: p.MaxAttempts, UnsafeSharedUser: p.UnsafeSharedUser,
+		Grant: p.Grant, GrantUsed: p.GrantUsed,
 	})
 	return s.enough(p.Basis)
 }
@@ -260,11 +268,21 @@ func (s *step) enough(basis string) error {
 		s.when = caseEnough
 		return nil
 	}
+	if basis == "grant" {
+		if s.j.Quorum > 1 {
+			return s.refuse(CodeNotPersons, "policy asks for %d persons, and a grant is the word of one", s.j.Quorum)
+		}
+		s.when = caseEnough
+		return nil
+	}
 	if s.j.Status != Pending {
 		return s.late(CodeIllegal, "it does not wait for persons")
 	}
 	if !s.j.Assessed() {
 		return s.late(CodeUnresolved, "the gate has not assessed it since a worker resolved it")
+	}
+	if named := s.j.Assessment.Approvers; len(named) > 0 && !slices.Contains(named, s.e.Subject.Actor) {
+		return s.late(CodeNotApprover, "policy lets only %s approve it", strings.Join(named, ", "))
 	}
 	s.when = caseMore
 	if len(s.j.Approvals) >= s.j.Quorum {
@@ -384,6 +402,22 @@ func (s *step) cancelled(p *events.JobCancelled) error {
 		return s.late(CodeIllegal, "it has ended")
 	}
 	s.j.Ending = "cancelled by " + p.By + ": " + p.Reason
+	if s.j.Status == Running {
+		s.j.Receipt = &p.Receipt
+	}
+	return nil
+}
+
+// revoked ends what was approved and does not run. Where it runs, only its
+// worker can end it, and that is a cancellation.
+func (s *step) revoked(p *events.JobRevoked) error {
+	if err := s.sameProposal(p.Proposal); err != nil {
+		return err
+	}
+	if s.j.Status != Approved && s.j.Status != RetryWait {
+		return s.late(CodeIllegal, "it is not waiting for a start")
+	}
+	s.j.Ending = "revoked by " + p.By + ": " + p.Reason
 	return nil
 }
 

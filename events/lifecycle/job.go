@@ -24,20 +24,21 @@ const (
 	Denied     Status = "denied"
 	Expired    Status = "expired"
 	Cancelled  Status = "cancelled"
+	Revoked    Status = "revoked"
 	DeadLetter Status = "dead_letter"
 )
 
 // Statuses lists every status in the order of a life.
 var Statuses = []Status{
 	None, Proposed, Pending, Approved, Running, RetryWait, Succeeded, Failed,
-	TimedOut, Lost, Denied, Expired, Cancelled, DeadLetter,
+	TimedOut, Lost, Denied, Expired, Cancelled, Revoked, DeadLetter,
 }
 
 // Final says that no event moves the job any more, but for the one late result
 // that a lost job accepts.
 func (s Status) Final() bool {
 	switch s {
-	case Succeeded, Failed, TimedOut, Lost, Denied, Expired, Cancelled, DeadLetter:
+	case Succeeded, Failed, TimedOut, Lost, Denied, Expired, Cancelled, Revoked, DeadLetter:
 		return true
 	}
 	return false
@@ -68,7 +69,8 @@ type Job struct {
 	Denial     *events.JobDenied
 	DeniedBy   string
 	Declines   []Decline
-	Ending     string // why it ended without a result, for people
+	Ending     string          // why it ended without a result, for people
+	Receipt    *events.Receipt // of an attempt that was cancelled while it ran
 
 	Attempts []Attempt
 
@@ -92,6 +94,8 @@ type Approval struct {
 	Ruling           events.Ruling
 	Policy           string
 	UnsafeSharedUser bool
+	Grant            string // id, for basis "grant"
+	GrantUsed        uint64 // sequence of the use
 }
 
 // Decline is a worker that cannot run the job.

@@ -70,6 +70,9 @@ var Table = []Row{
 	{Approved, "job.cancelled", "", Cancelled},
 	{RetryWait, "job.cancelled", "", Cancelled},
 	{Running, "job.cancelled", "", Cancelled},
+
+	{Approved, "job.revoked", "", Revoked},
+	{RetryWait, "job.revoked", "", Revoked},
 }
 
 // next looks a move up. The second result is false when no row allows it.

@@ -12,14 +12,16 @@ import (
 	"github.com/banksman/banksman/events"
 	"github.com/banksman/banksman/events/lifecycle"
 	"github.com/banksman/banksman/events/lifecycle/alert"
+	"github.com/banksman/banksman/events/lifecycle/grant"
 	"github.com/banksman/banksman/events/lifecycle/loop"
 )
 
-// observedOnly are kinds that move no job, project or alert: somebody reads them
+// observedOnly are kinds that move no job, project, alert or grant: somebody reads them
 // for what they say. A kind of the family "job" never belongs here.
 var observedOnly = []events.Kind{
 	"policy.published", "trust.published", "worker.started", "worker.stopped",
 	"audit.sealed", "audit.violation_found", "audit.gap_found", "host.observed",
+	"ask.cancel_requested", "ask.revoke_requested", "ask.commented", "ask.barred", "ask.unbarred", "proposal.refused",
 }
 
 func TestEveryKindMovesAJobOrIsObservedOnly(t *testing.T) {
@@ -28,7 +30,8 @@ func TestEveryKindMovesAJobOrIsObservedOnly(t *testing.T) {
 		all = append(all, d.Kind)
 		moves := slices.ContainsFunc(lifecycle.Table, func(r lifecycle.Row) bool { return r.On == d.Kind })
 		if slices.ContainsFunc(loop.Table, func(r loop.Row) bool { return r.On == d.Kind }) ||
-			slices.ContainsFunc(alert.Table, func(r alert.Row) bool { return r.On == d.Kind }) {
+			slices.ContainsFunc(alert.Table, func(r alert.Row) bool { return r.On == d.Kind }) ||
+			slices.ContainsFunc(grant.Table, func(r grant.Row) bool { return r.On == d.Kind }) {
 			continue
 		}
 		switch observed := slices.Contains(observedOnly, d.Kind); {
@@ -75,13 +78,14 @@ var standings = []struct {
 	{"expired", "propose ttl=1; wait; expire"},
 	{"cancelled", "propose; cancel"},
 	{"cancelled, had run", "propose; resolve; allow; start; cancel w1"},
+	{"revoked", "propose; resolve; allow; revoke"},
 	{"dead_letter", "propose; resolve; allow; dead_letter"},
 }
 
 // deeds are events of every kind in every case, as well-formed as the job
 // that they hit permits.
 var deeds = []string{
-	"propose", "resolve", "assess", "allow", "approve", "deny", "decline", "expire", "expire due", "cancel", "cancel w1", "start",
+	"propose", "resolve", "assess", "allow", "approve", "deny", "decline", "expire", "expire due", "cancel", "cancel w1", "revoke", "grant", "start",
 	"finish", "finish outcome=failed", "finish outcome=timed_out", "finish outcome=failed retry=60", "lapse", "dead_letter",
 }
 

@@ -63,7 +63,8 @@ var acts = []act{
 		return &events.JobResolved{Proposal: w.proposalDigest(a), Program: events.FileDigest{Path: a.text("path", "/bin/make")}, Cwd: "/src"}
 	}},
 	{"assess", "job.assessed", "gate", func(w *world, a args) any {
-		return &events.JobAssessed{Proposal: w.proposalDigest(a), Resolution: a.text("resolution", w.job.ResolutionDigest), Quorum: a.num("quorum", 1)}
+		return &events.JobAssessed{Proposal: w.proposalDigest(a), Resolution: a.text("resolution", w.job.ResolutionDigest), Quorum: a.num("quorum", 1),
+			Approvers: strings.FieldsFunc(a.text("approvers", ""), func(r rune) bool { return r == ',' })}
 	}},
 	{"allow", "job.approved", "gate", func(w *world, a args) any { return w.approval(a, "policy") }},
 	{"approve", "job.approved", "p1", func(w *world, a args) any { return w.approval(a, "person") }},
@@ -75,6 +76,14 @@ var acts = []act{
 	}},
 	{"cancel", "job.cancelled", "gate", func(w *world, a args) any {
 		return &events.JobCancelled{Started: uint64(a.num("start", w.running())), By: "p1", Reason: "changed my mind"}
+	}},
+	{"revoke", "job.revoked", "gate", func(w *world, a args) any {
+		return &events.JobRevoked{Proposal: w.proposalDigest(a), By: "p1", Reason: "not today", Request: 1}
+	}},
+	{"grant", "job.approved", "gate", func(w *world, a args) any {
+		p := w.approval(a, "grant").(*events.JobApproved)
+		p.Grant, p.GrantUsed = a.text("grant", "g1"), uint64(a.num("used", 1))
+		return p
 	}},
 	{"start", "job.started", "w1", (*world).start},
 	{"finish", "job.finished", "w1", (*world).finish},

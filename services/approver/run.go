@@ -15,6 +15,7 @@ import (
 	"github.com/banksman/banksman/services/internal/bus"
 	"github.com/banksman/banksman/services/internal/config"
 	"github.com/banksman/banksman/services/internal/jobs"
+	"github.com/banksman/banksman/services/internal/permits"
 	"github.com/banksman/banksman/services/internal/policy"
 	"github.com/banksman/banksman/services/internal/query"
 )
@@ -68,11 +69,15 @@ const inFlight = 8
 type gate struct {
 	config *Config
 	env    *host.Env
+	grants *permits.Keeper
 	now    func() time.Time
 	ahead  time.Duration // of now before the stream's time, as far as known; the expire loop's own
 }
 
-func newGate(c *Config, env *host.Env) *gate { return &gate{config: c, env: env, now: time.Now} }
+func newGate(c *Config, env *host.Env) *gate {
+	grants := &permits.Keeper{Reader: permits.Reader{Bus: env.Bus, Standing: env.Standing}}
+	return &gate{config: c, env: env, grants: grants, now: time.Now}
+}
 
 // look shows on the board whether there is a policy to decide by.
 func (g *gate) look(ctx context.Context) {
@@ -95,7 +100,11 @@ func (g *gate) handle(ctx context.Context, d *bus.Delivery) {
 		g.ack(ctx, d)
 		return
 	}
-	again, err := g.decideJob(ctx, s.ID)
+	act := g.decideJob
+	if s.Family == "ask" {
+		act = g.answerJob
+	}
+	again, err := act(ctx, s.ID)
 	switch {
 	case err != nil && ctx.Err() == nil:
 		g.env.Log.Error("job not decided", slog.String("job", s.ID), slog.Any("error", err))
@@ -148,7 +157,11 @@ func (g *gate) decideJob(ctx context.Context, id string) (again time.Duration, e
 		if err != nil {
 			return 0, err
 		}
-		v := decide(g.config, j, p, g.now())
+		now := g.now()
+		v, err := g.weigh(ctx, j, p, decide(g.config, j, p, now), now)
+		if err != nil {
+			return 0, err
+		}
 		if v.payload == nil {
 			return v.again, nil
 		}
@@ -237,5 +250,15 @@ func (g *gate) assess(ctx context.Context, data []byte) (any, error) {
 		return nil, err
 	}
 	d := p.Static(policy.Request{Argv: q.Argv, Cwd: q.Cwd, Pool: q.Pool, Proposer: q.Proposer, Timeout_s: q.TimeoutS, MaxAttempts: q.MaxAttempts, EnvNames: q.EnvNames, At: time.Now()})
+	if by, ok := events.ParseProposer(q.Proposer); ok && d.Verdict != policy.Deny {
+		bar, _, err := g.asks().Bar(ctx, events.Content(by, q.Argv, q.Cwd), by)
+		if err != nil {
+			return nil, err
+		}
+		if bar != nil {
+			r := barredRuling(*bar)
+			d = policy.Decision{Verdict: policy.Deny, Code: policy.Code(r.Code), Reason: r.Reason, Instead: r.Instead}
+		}
+	}
 	return query.Assessment{Verdict: d.Verdict.String(), Rule: d.Rule, Code: string(d.Code), Reason: d.Reason, Instead: d.Instead, Quorum: d.Quorum, Policy: p.Digest()}, nil
 }

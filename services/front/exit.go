@@ -70,7 +70,7 @@ func codeOf(err error) int {
 		return ExitPending
 	case errors.Is(err, bus.ErrOutage), errors.Is(err, context.DeadlineExceeded):
 		return ExitPending
-	case errors.As(err, &a) && a.Code == "stream_full":
+	case errors.As(err, &a) && (a.Code == "stream_full" || a.Code == "rate_limited" || a.Code == "too_many_open"):
 		return ExitPending
 	case errors.Is(err, keys.ErrNoTerminal), errors.Is(err, keys.ErrNeedsPassphrase):
 		return ExitUsage

@@ -13,6 +13,7 @@ import (
 	"github.com/banksman/banksman/events"
 	"github.com/banksman/banksman/events/lifecycle"
 	"github.com/banksman/banksman/services/host"
+	"github.com/banksman/banksman/services/internal/asks"
 	"github.com/banksman/banksman/services/internal/bus"
 	"github.com/banksman/banksman/services/internal/query"
 	"github.com/banksman/banksman/services/internal/site"
@@ -64,9 +65,13 @@ func ask[T any](ctx context.Context, a *app, subject string, request any) (T, er
 func (a *app) lsCommand() *cobra.Command {
 	var q query.List
 	var status []string
+	var refused bool
 	cmd := &cobra.Command{
 		Use: "ls", Short: "List jobs, newest first", GroupID: "decide", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if refused {
+				return a.listRefused(cmd.Context(), q.Limit)
+			}
 			for _, s := range status {
 				q.Status = append(q.Status, lifecycle.Status(s))
 			}
@@ -79,6 +84,7 @@ func (a *app) lsCommand() *cobra.Command {
 	cmd.Flags().StringSliceVar(&status, "status", nil, "only these statuses")
 	cmd.Flags().StringVar(&q.Pool, "pool", "", "only this pool")
 	cmd.Flags().IntVar(&q.Limit, "limit", 50, "at most so many")
+	cmd.Flags().BoolVar(&refused, "refused", false, "proposals that were refused before they became jobs: who, why and how many")
 	return cmd
 }
 
@@ -121,7 +127,7 @@ func (a *app) showCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "show JOB", Short: "Show all about one job; a unique prefix of its id will do", GroupID: "decide", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, _, _, err := a.reader(cmd.Context())
+			c, l, s, err := a.reader(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -130,7 +136,12 @@ func (a *app) showCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.print(j, func(w io.Writer) { showJob(w, j) })
+			said, _, err := asks.Reader{Bus: c, Standing: host.NewStanding(c, s, l)}.Comments(cmd.Context(), j.Job.Job)
+			if err != nil {
+				return err
+			}
+			shown := shownJob{Detail: j, Comments: said}
+			return a.print(shown, func(w io.Writer) { showJob(w, shown) })
 		},
 	}
 }
@@ -157,8 +168,14 @@ func detail(ctx context.Context, c *bus.Conn, id string) (view.Detail, error) {
 	return j, err
 }
 
+// shownJob is a job with what people said about it.
+type shownJob struct {
+	view.Detail
+	Comments []asks.Comment `json:"comments,omitempty"`
+}
+
 // showJob writes a job for people, one fact a line.
-func showJob(w io.Writer, j view.Detail) {
+func showJob(w io.Writer, j shownJob) {
 	line := func(name, format string, args ...any) {
 		fmt.Fprintf(w, "%-11s "+format+"\n", append([]any{name}, args...)...)
 	}
@@ -167,6 +184,9 @@ func showJob(w io.Writer, j view.Detail) {
 	line("command", "%s", view.Command(j.Argv))
 	line("in", "%s", view.Printable(j.Cwd))
 	line("proposed by", "%s at %s, pool %s", view.Printable(j.Proposer), j.Created.Format(time.RFC3339), j.Pool)
+	if j.Follows != (events.Follows{}) {
+		line("follows", "job %s, as its %s", j.Follows.Job, j.Follows.As)
+	}
 	if j.Reason != "" {
 		line("because", "%s", view.Printable(j.Reason))
 	}
@@ -174,6 +194,7 @@ func showJob(w io.Writer, j view.Detail) {
 		line("ruling", "%s (%s)", view.Printable(j.Ruling.Reason), strings.Trim(j.Ruling.Rule+", "+j.Ruling.Code, ", "))
 	}
 	if j.Resolution != nil {
+		line("digest", "%s", j.Resolution.Digest)
 		line("would run", "%s sha256 %.16s… in %s", view.Printable(j.Resolution.Program.Path), j.Resolution.Program.SHA256, view.Printable(j.Resolution.Cwd))
 		for _, f := range j.Resolution.Files {
 			line("with", "%s sha256 %.16s…", view.Printable(f.Path), f.SHA256)
@@ -183,16 +204,26 @@ func showJob(w io.Writer, j view.Detail) {
 		line("declined", "by %s: %s", d.Worker, view.Printable(d.Reason))
 	}
 	for _, p := range j.Approvals {
-		line("approved", "by %s (%s) at %s, good until %s%s", p.Actor, p.Basis, p.At.Format(time.RFC3339), p.Expires.Format(time.RFC3339), unsafeNote(p.UnsafeSharedUser))
+		basis := p.Basis
+		if p.Grant != "" {
+			basis += " " + p.Grant
+		}
+		line("approved", "by %s (%s) at %s, good until %s%s", p.Actor, basis, p.At.Format(time.RFC3339), p.Expires.Format(time.RFC3339), unsafeNote(p.UnsafeSharedUser))
 	}
 	for _, t := range j.Attempts {
 		line("attempt", "%d on %s at %s %s", t.Attempt, t.Worker, t.Started.Format(time.RFC3339), t.Outcome)
+	}
+	for _, c := range j.Comments {
+		line("comment", "by %s at %s: %s", c.By, c.At.Format(time.RFC3339), view.Printable(c.Text))
 	}
 	if j.Waiting != "" {
 		line("waiting for", "%s", j.Waiting)
 	}
 	if j.Ending != "" {
 		line("ended", "%s", view.Printable(j.Ending))
+	}
+	if r := j.Receipt; r != nil {
+		line("receipt", "exit %d %s after %.3f s, ended by %s, %d process(es) left", r.ExitCode, r.Signal, float64(r.DurationMS)/1000, strings.Join(r.Means, " and "), r.Survivors)
 	}
 	showResult(w, j.Result)
 }

@@ -2,6 +2,7 @@ package person
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,6 +31,8 @@ const (
 	CodeNoRight      = "no_right"  // the trust file in force does not let the person decide
 	CodeOtherKey     = "other_key" // it names another key than the person's
 	CodeTooLate      = "too_late"  // stored, and refused by the fold
+	CodeOtherDigest  = "other_digest"
+	CodeNotApprover  = "not_an_approver"
 	CodeWrongRoot    = "wrong_root"
 	CodeBadActor     = "bad_actor"
 	CodeActorExists  = "actor_exists"
@@ -57,6 +60,9 @@ func approve(c *Config, j lifecycle.Job, actor, policy string, now time.Time) (*
 			return nil, refuse(CodeTwice, "ask another person", "approve job %s: you approved it at %s; %d of %d approvals are there", j.ID, a.At.UTC().Format(time.RFC3339), len(j.Approvals), j.Quorum)
 		}
 	}
+	if j.Assessed() && len(j.Assessment.Approvers) > 0 && !slices.Contains(j.Assessment.Approvers, actor) {
+		return nil, refuse(CodeNotApprover, "ask one of "+strings.Join(j.Assessment.Approvers, ", "), "approve job %s: rule %s does not name you among those who may", j.ID, j.Assessment.Ruling.Rule)
+	}
 	if j.Resolution == nil {
 		return nil, refuse(CodeUnresolved, "start a worker of pool "+j.Pool+", or deny the job", "approve job %s: no worker has reported what would run%s", j.ID, declined(j))
 	}
@@ -64,6 +70,24 @@ func approve(c *Config, j lifecycle.Job, actor, policy string, now time.Time) (*
 		Proposal: j.ProposalDigest, Resolution: j.ResolutionDigest, Policy: policy, Basis: "person",
 		ValidS: c.ApprovalValidS, MaxAttempts: j.Proposal.MaxAttempts, UnsafeSharedUser: j.Resolution.UnsafeSharedUser,
 	}, nil
+}
+
+// minDigestDigits is how many digits tell digests apart for people.
+const minDigestDigits = 8
+
+// sameDigest refuses a job that is not the one whose digest a person names. An
+// empty prefix names none.
+func sameDigest(j lifecycle.Job, prefix string) error {
+	if prefix == "" {
+		return nil
+	}
+	if len(prefix) < minDigestDigits {
+		return refuse(CodeOtherDigest, "give at least 8 digits of the digest that 'banksman show "+j.ID+"' prints", "approve job %s: the digest %q is too short", j.ID, prefix)
+	}
+	if !strings.HasPrefix(j.ResolutionDigest, strings.ToLower(prefix)) {
+		return refuse(CodeOtherDigest, "look at it with 'banksman show "+j.ID+"'", "approve job %s: what would run has the digest %.16s, not %.16s", j.ID, j.ResolutionDigest, prefix)
+	}
+	return nil
 }
 
 // unfit says what is wrong with a job's events.

@@ -25,6 +25,8 @@ type Desk struct {
 	Ask func(prompt string) ([]byte, error)
 	// Show is told what is about to be signed.
 	Show func(lifecycle.Job)
+
+	signer *keys.Signer // once it was opened
 }
 
 // ResolveWait is how long an approval waits for a worker to report what would
@@ -33,12 +35,22 @@ const ResolveWait = 10 * time.Second
 
 // Approve signs a yes to what the job is now and returns the job after it.
 func (d *Desk) Approve(ctx context.Context, id string) (lifecycle.Job, error) {
+	return d.ApproveDigest(ctx, id, "")
+}
+
+// ApproveDigest signs a yes to a job whose resolution's digest, which covers the
+// proposal too, begins with a prefix; another one is refused.
+func (d *Desk) ApproveDigest(ctx context.Context, id, prefix string) (lifecycle.Job, error) {
 	return d.decide(ctx, id, "job.approved", func(j lifecycle.Job) (any, error) {
 		p, err := d.Standing.Policy(ctx)
 		if err != nil {
 			return nil, err
 		}
-		return approve(&d.Config, j, d.Config.ActorName, p.Digest(), time.Now())
+		a, err := approve(&d.Config, j, d.Config.ActorName, p.Digest(), time.Now())
+		if err != nil {
+			return nil, err
+		}
+		return a, sameDigest(j, prefix)
 	})
 }
 
@@ -80,9 +92,11 @@ func (d *Desk) decide(ctx context.Context, id string, k events.Kind, draft func(
 // the job for good.
 func (d *Desk) pen(k events.Kind) (*bus.Appender, error) {
 	path := d.Layout.SignKey(d.Config.ActorName)
-	signer, err := keys.LoadSigner(path, d.Ask)
-	if err != nil {
-		return nil, err
+	signer, err := d.signer, error(nil)
+	if signer == nil {
+		if signer, err = keys.LoadSigner(path, d.Ask); err != nil {
+			return nil, err
+		}
 	}
 	file := d.Standing.Book().Current()
 	if file == nil {
@@ -94,6 +108,7 @@ func (d *Desk) pen(k events.Kind) (*bus.Appender, error) {
 	case line.Sign != string(signer.Public()):
 		return nil, refuse(CodeOtherKey, "use the key that belongs to the trust file, or have this one enrolled", "sign with %s: trust file %d names another key for %s", path, file.Version, d.Config.ActorName)
 	}
+	d.signer = signer
 	return d.Bus.Appender(host.Signing{Signer: signer}), nil
 }
 

@@ -6,7 +6,7 @@
 //   - What is signed is what was read: the digests of proposal and resolution come
 //     from the job that was folded a moment ago, and the append fails if anything
 //     about it has moved since.
-//   - The signing key is opened for one decision only, and a passphrase is asked
+//   - The signing key is opened for one command only, and a passphrase is asked
 //     for only after everything else was found in order. A key that the trust file
 //     does not name signs nothing, since that would taint the job for good.
 //   - A job that nobody could resolve, that has ended or that the same person

@@ -30,7 +30,7 @@ func admit(c *Config, d *redact.Detector, p agentapi.Proposal, from events.Propo
 	out := events.JobProposed{
 		Argv: p.Argv, Cwd: p.Cwd, Env: p.Env, Pool: orDefault(p.Pool, c.Pool), TimeoutS: orDefault(p.TimeoutS, c.TimeoutS),
 		MaxAttempts: orDefault(p.MaxAttempts, 1), RetrySafe: p.RetrySafe, Reason: p.Reason, IdempotencyKey: p.IdempotencyKey,
-		Labels: p.Labels, Proposer: from, ExpiresS: orDefault(p.ExpiresS, c.ExpiresS),
+		Labels: p.Labels, Proposer: from, ExpiresS: orDefault(p.ExpiresS, c.ExpiresS), Follows: p.Follows,
 	}
 	for _, check := range []func(*Config, *events.JobProposed) error{bounds, names, texts} {
 		if err := check(c, &out); err != nil {
@@ -79,6 +79,11 @@ func names(_ *Config, p *events.JobProposed) error {
 	}
 	if !filepath.IsAbs(p.Cwd) {
 		return refuse("bad_cwd", "name an absolute folder", "the working directory is not an absolute path")
+	}
+	if f := p.Follows; f != (events.Follows{}) {
+		if f.As != "retry" && f.As != "edit" || events.For("job.proposed", p.Pool, f.Job, p.Pool).Valid() != nil {
+			return refuse("bad_follows", "name a job, and retry or edit", "what it follows is no job, or not as a retry or an edit")
+		}
 	}
 	for name := range p.Env {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.HasPrefix(name, "BANKSMAN_") {

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -33,15 +34,22 @@ type door struct {
 	ending   context.Context // done when the role drains
 	secrets  *redact.Detector
 	room     *room
+	quota    *quota
+	ledger   *ledger
 	requests sync.WaitGroup // being answered
 }
 
 func newDoor(ctx context.Context, c *Config, env *host.Env) (*door, error) {
-	detector, err := redact.NewDetector()
+	detector, err := redact.NewDetector(c.SecretPatterns...)
 	if err != nil {
 		return nil, fmt.Errorf("prepare to look for secrets: %w", err)
 	}
 	d := &door{config: c, env: env, ending: ctx, secrets: detector}
+	d.quota = newQuota(c, func(ctx context.Context) (map[events.Proposer]int, error) { return countOpen(ctx, env.Bus) })
+	d.ledger = &ledger{
+		bus: env.Bus, append: env.Append.Append, actor: env.Actor, log: env.Log, now: time.Now,
+		tally: map[ground]*tally{}, wake: make(chan struct{}, 1),
+	}
 	d.room = &room{now: time.Now, ask: func(ctx context.Context) (query.AuditStatus, error) {
 		var a query.AuditStatus
 		return a, env.Bus.Ask(ctx, query.Audit, struct{}{}, &a)
@@ -54,10 +62,11 @@ type answer func(w http.ResponseWriter, r *http.Request, from events.Proposer) e
 
 func (d *door) routes() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("POST /v1/jobs", d.open(d.propose))
+	mux.Handle("POST /v1/jobs", d.open(d.noted(d.bounded(d.propose))))
 	mux.Handle("POST /v1/assess", d.open(d.assess))
 	mux.Handle("GET /v1/jobs", d.open(d.list))
 	mux.Handle("GET /v1/jobs/{id}", d.open(d.job))
+	mux.Handle("DELETE /v1/jobs/{id}", d.open(d.bounded(d.cancel)))
 	mux.Handle("GET /v1/jobs/{id}/output", d.open(d.output))
 	return mux
 }
@@ -98,15 +107,15 @@ func (d *door) admitted(w http.ResponseWriter, r *http.Request, do answer) error
 		return err
 	}
 	if !known {
+		if token != "" {
+			d.ledger.add(events.Proposer{}, "bad_token", "")
+		}
 		return &agentapi.Error{Code: "bad_token", Status: http.StatusUnauthorized,
 			Message: "the proposer does not know the token", Next: "set BANKSMAN_TOKEN to a token of this site, or unset it to use the local agent's"}
 	}
-	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+	r.Body = http.MaxBytesReader(w, r.Body, bodyLimit(d.config))
 	return do(w, r, from)
 }
-
-// maxBody bounds a request; a proposal within its own bounds is far smaller.
-const maxBody = 4 << 20
 
 // started notes whether an answer was begun.
 type started struct {
@@ -136,6 +145,9 @@ func (d *door) fail(w http.ResponseWriter, err error) {
 		e = &agentapi.Error{Code: "proposer_failed", Message: err.Error(), Next: "look at 'banksman status'", Status: http.StatusServiceUnavailable}
 	}
 	w.Header().Set("Content-Type", "application/json")
+	if e.RetryAfterS > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(e.RetryAfterS))
+	}
 	w.WriteHeader(e.Status)
 	json.MarshalWrite(w, agentapi.Envelope{Error: e})
 }
@@ -200,6 +212,14 @@ func (d *door) propose(w http.ResponseWriter, r *http.Request, from events.Propo
 	if err := d.room.check(r.Context()); err != nil {
 		return err
 	}
+	if err := d.quota.room(r.Context(), from); err != nil {
+		if payload.IdempotencyKey != "" {
+			if _, known := d.env.Standing.Job(r.Context(), id); known == nil {
+				return d.repeated(w, r, id, payload)
+			}
+		}
+		return err
+	}
 	subject := events.For("job.proposed", payload.Pool, id, d.env.Actor)
 	_, err = d.env.Append.Append(r.Context(), subject, 0, payload)
 	var conflict *bus.Conflict
@@ -211,6 +231,7 @@ func (d *door) propose(w http.ResponseWriter, r *http.Request, from events.Propo
 	case err != nil:
 		return fmt.Errorf("store the proposal: %w", err)
 	}
+	d.quota.stored(from)
 	j, err := d.atOnce(r.Context(), id, &payload)
 	if err != nil {
 		return fmt.Errorf("the proposal is stored as job %s; read it again: %w", id, err)

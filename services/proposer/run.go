@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/banksman/banksman/events"
@@ -56,6 +57,8 @@ func (r *Role) Run(ctx context.Context, env *host.Env) error {
 		Handler: d.routes(), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, MaxHeaderBytes: 64 << 10,
 		BaseContext: func(net.Listener) context.Context { return base }, ErrorLog: slog.NewLogLogger(env.Log.Handler(), slog.LevelWarn),
 	}
+	var telling sync.WaitGroup
+	telling.Go(func() { d.ledger.run(base) })
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	env.Report(true, "")
@@ -72,6 +75,7 @@ func (r *Role) Run(ctx context.Context, env *host.Env) error {
 	}
 	cut()
 	d.requests.Wait()
+	telling.Wait()
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}

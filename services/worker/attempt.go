@@ -27,8 +27,9 @@ type attempt struct {
 	started uint64 // sequence of job.started, the fence; 0 while it is claimed
 
 	mu     sync.Mutex
-	proc   *proc.Process // nil until it runs
-	ending string        // why it is to be ended, empty while it is not
+	proc   *proc.Process     // nil until it runs
+	ending string            // why it is to be ended, empty while it is not
+	asked  lifecycle.Request // the request to cancel it, where ending is reasonAsked
 }
 
 // end asks the attempt's tree to go.
@@ -101,6 +102,9 @@ func (s *shift) check(ctx context.Context, j lifecycle.Job, sealed seal) (sight,
 	d := p.Assess(request(j, j.Resolution.Cwd, j.Resolution.Program.Path, time.Now()))
 	if fault := permitted(j, d); fault != nil {
 		return sight{}, fault, nil
+	}
+	if fault, err := s.byGrant(ctx, j, d); fault != nil || err != nil {
+		return sight{}, fault, err
 	}
 	seen, fault := look(j, p, s.cfg.search())
 	seen.resolved.UnsafeSharedUser = !s.cfg.Hide
@@ -277,12 +281,13 @@ func (s *shift) execute(a *attempt, kit kit, rec *recorder) result {
 	outcome, err := p.Wait()
 	stopped := s.stopContainer(context.WithoutCancel(s.life), a.job.ID, own)
 	a.mu.Lock()
-	ending := a.ending
+	ending, asked := a.ending, a.asked
 	a.mu.Unlock()
 	r := ended(outcome, err, ending)
 	if !stopped {
 		r.finished.Survivors++
 	}
+	r.asked = asked
 	return r
 }
 

@@ -101,10 +101,22 @@ func permitted(j lifecycle.Job, d policy.Decision) *change {
 	if slices.ContainsFunc(j.Approvals, func(a lifecycle.Approval) bool { return a.Basis == "policy" }) {
 		least = policy.Allow
 	}
-	if d.Verdict >= least {
+	if d.Verdict < least {
+		return &change{codePolicyChanged, fmt.Sprintf("it was approved, but the policy in force says %s: %s", d.Verdict, d.Reason)}
+	}
+	if d.Verdict == policy.Allow {
 		return nil
 	}
-	return &change{codePolicyChanged, fmt.Sprintf("it was approved, but the policy in force says %s: %s", d.Verdict, d.Reason)}
+	voices := 0
+	for _, a := range j.Approvals {
+		if a.Basis == "grant" || len(d.Approvers) == 0 || slices.Contains(d.Approvers, a.Actor) {
+			voices++
+		}
+	}
+	if voices < d.Quorum {
+		return &change{codePolicyChanged, fmt.Sprintf("%d of its approvals count, and the policy in force asks for %d", voices, d.Quorum)}
+	}
+	return nil
 }
 
 // differs compares what was approved with what would run now.

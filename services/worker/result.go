@@ -4,13 +4,15 @@ import (
 	"errors"
 
 	"github.com/banksman/banksman/events"
+	"github.com/banksman/banksman/events/lifecycle"
 	"github.com/banksman/banksman/services/internal/proc"
 )
 
 // result is how an attempt ended.
 type result struct {
 	finished events.JobFinished
-	stopped  bool // the worker itself called it off
+	stopped  bool              // called off, by the worker itself or by who asked
+	asked    lifecycle.Request // who asked, the zero value for the worker itself
 	class    class
 }
 
@@ -19,7 +21,13 @@ type result struct {
 func (r result) payload(started uint64, actor string) (*events.JobFinished, *events.JobCancelled) {
 	f := r.finished
 	if r.stopped {
-		return nil, &events.JobCancelled{Started: started, By: actor, Reason: reasonStopped}
+		c := &events.JobCancelled{Started: started, By: actor, Reason: reasonStopped, Receipt: events.Receipt{
+			ExitCode: f.ExitCode, Signal: f.Signal, DurationMS: f.DurationMS, Means: f.Means, Survivors: f.Survivors, Stdout: f.Stdout, Stderr: f.Stderr,
+		}}
+		if r.asked.Seq > 0 {
+			c.By, c.Reason, c.Request = r.asked.By, r.asked.Reason, r.asked.Seq
+		}
+		return nil, c
 	}
 	f.Started = started
 	return &f, nil

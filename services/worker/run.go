@@ -135,6 +135,7 @@ func (s *shift) labour(ctx, signalled context.Context, stop context.CancelCauseF
 	}
 	beating, endBeats := context.WithCancel(s.life)
 	beats.Go(func() { s.beat(beating) })
+	beats.Go(func() { s.heed(beating) })
 	if s.single {
 		loops.Go(func() {
 			fail(s.takeOne(ctx))

@@ -29,6 +29,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/banksman/banksman/events"
 	"github.com/banksman/banksman/services/internal/localsock"
 	"github.com/banksman/banksman/services/internal/query"
 	"github.com/banksman/banksman/services/internal/view"
@@ -48,6 +49,13 @@ type Proposal struct {
 	IdempotencyKey string            `json:"idempotency_key,omitempty"`
 	Labels         map[string]string `json:"labels,omitempty"`
 	ExpiresS       int               `json:"expires_s,omitempty"`
+	// Follows is the job that this one takes the place of.
+	Follows events.Follows `json:"follows,omitzero"`
+}
+
+// Cancellation asks for the end of an own job.
+type Cancellation struct {
+	Reason string `json:"reason,omitempty"`
 }
 
 // Chunk is a piece of a job's output.
@@ -64,6 +72,9 @@ type Error struct {
 	Message string `json:"message"` // what was tried, on what, and why it failed
 	Next    string `json:"next,omitempty"`
 	Status  int    `json:"-"` // HTTP status
+	// RetryAfterS is in how many seconds it may be tried again, where that is
+	// known.
+	RetryAfterS int `json:"retry_after_s,omitempty"`
 }
 
 func (e *Error) Error() string { return e.Message }
@@ -102,6 +113,12 @@ func (c *Client) Assess(ctx context.Context, p Proposal) (query.Assessment, erro
 func (c *Client) Job(ctx context.Context, id string, after uint64, wait time.Duration) (view.Detail, error) {
 	q := url.Values{"after": {strconv.FormatUint(after, 10)}, "wait_ms": {strconv.FormatInt(wait.Milliseconds(), 10)}}
 	return call[view.Detail](ctx, c, http.MethodGet, "/v1/jobs/"+url.PathEscape(id)+"?"+q.Encode(), nil)
+}
+
+// Cancel asks for the end of an own job and returns it, ended or as it is when
+// that takes long.
+func (c *Client) Cancel(ctx context.Context, id, reason string) (view.Detail, error) {
+	return call[view.Detail](ctx, c, http.MethodDelete, "/v1/jobs/"+url.PathEscape(id), Cancellation{Reason: reason})
 }
 
 // Output hands over the chunks of an attempt from number from on, in order,

@@ -150,10 +150,11 @@ func Durables(pools []string) []Durable {
 	job := func(pool, verb string) string {
 		return events.PrefixStored + ".job." + pool + ".*." + verb + ".*"
 	}
+	ask := func(verb string) string { return events.PrefixStored + ".ask.*.*." + verb + ".*" }
 	out := []Durable{{
 		Name:    "gate",
-		Filters: []string{job("*", "proposed"), job("*", "resolved"), job("*", "declined"), job("*", "assessed")},
-		About:   "what the gate has to judge",
+		Filters: []string{job("*", "proposed"), job("*", "resolved"), job("*", "declined"), job("*", "assessed"), ask("cancel_requested"), ask("revoke_requested")},
+		About:   "what the gate has to judge, and what is asked of it",
 	}}
 	for _, p := range pools {
 		out = append(out,

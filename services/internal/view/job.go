@@ -57,6 +57,9 @@ type Detail struct {
 	Result         *Result             `json:"result"`
 	Assessment     *events.JobAssessed `json:"assessment,omitempty"`
 	DeniedBy       string              `json:"denied_by,omitempty"`
+	RetrySafe      bool                `json:"retry_safe,omitzero"`
+	Follows        events.Follows      `json:"follows,omitzero"`
+	Receipt        *events.Receipt     `json:"receipt,omitempty"` // of an attempt that was cancelled while it ran
 }
 
 // Resolution is what would run.
@@ -76,6 +79,7 @@ type Approval struct {
 	At               time.Time `json:"at"`
 	Expires          time.Time `json:"expires"`
 	Rule             string    `json:"rule,omitempty"`
+	Grant            string    `json:"grant,omitempty"`
 	UnsafeSharedUser bool      `json:"unsafe_shared_user,omitzero"`
 }
 
@@ -141,7 +145,7 @@ func Of(j lifecycle.Job) Job {
 	switch {
 	case j.Denial != nil:
 		v.Ruling = &j.Denial.Ruling
-	case len(j.Approvals) > 0 && j.Approvals[0].Basis == "policy":
+	case len(j.Approvals) > 0 && j.Approvals[0].Basis != "person":
 		v.Ruling = &j.Approvals[0].Ruling
 	case j.Assessment != nil:
 		v.Ruling = &j.Assessment.Ruling
@@ -160,16 +164,16 @@ func Of(j lifecycle.Job) Job {
 
 // DetailOf makes the whole object of a job, without the output's text.
 func DetailOf(j lifecycle.Job) Detail {
-	d := Detail{Job: Of(j), ProposalDigest: j.ProposalDigest, Approvals: []Approval{}, Attempts: []Attempt{}, Assessment: j.Assessment, DeniedBy: j.DeniedBy}
+	d := Detail{Job: Of(j), ProposalDigest: j.ProposalDigest, Approvals: []Approval{}, Attempts: []Attempt{}, Assessment: j.Assessment, DeniedBy: j.DeniedBy, Receipt: j.Receipt}
 	if p := j.Proposal; p != nil {
-		d.Env, d.TimeoutS, d.MaxAttempts = p.Env, p.TimeoutS, p.MaxAttempts
+		d.Env, d.TimeoutS, d.MaxAttempts, d.RetrySafe, d.Follows = p.Env, p.TimeoutS, p.MaxAttempts, p.RetrySafe, p.Follows
 	}
 	if r := j.Resolution; r != nil {
 		d.Resolution = &Resolution{Digest: j.ResolutionDigest, Worker: j.ResolvedBy, Program: r.Program, Files: r.Files, Cwd: r.Cwd}
 	}
 	for _, a := range j.Approvals {
 		d.Approvals = append(d.Approvals, Approval{
-			Actor: a.Actor, Basis: a.Basis, Seq: a.Seq, At: a.At.UTC(), Expires: a.Expires.UTC(), Rule: a.Ruling.Rule, UnsafeSharedUser: a.UnsafeSharedUser,
+			Actor: a.Actor, Basis: a.Basis, Seq: a.Seq, At: a.At.UTC(), Expires: a.Expires.UTC(), Rule: a.Ruling.Rule, Grant: a.Grant, UnsafeSharedUser: a.UnsafeSharedUser,
 		})
 	}
 	for _, a := range j.Attempts {
