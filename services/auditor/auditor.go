@@ -12,6 +12,7 @@ import (
 	"github.com/banksman/banksman/events"
 	"github.com/banksman/banksman/services/internal/index"
 	"github.com/banksman/banksman/services/internal/tlog"
+	"github.com/banksman/banksman/services/internal/witness"
 )
 
 // auditor is one running auditor. The fold, one goroutine, owns log, ledger and the
@@ -22,6 +23,8 @@ type auditor struct {
 	slog   *slog.Logger
 	report func(ready bool, reason string)
 	vkey   string // public half of the checkpoint key
+
+	witnesses *witness.Policy // nil for none
 
 	log    *tlog.Log
 	reader *tlog.Reader
@@ -130,6 +133,9 @@ func (a *auditor) work(ctx context.Context) error {
 		})
 	})
 	spawn("watch the stream", a.watch)
+	if a.witnesses != nil {
+		spawn("show heads to witnesses", a.cosign)
+	}
 	if err := a.fold(ctx, in, target, spawn); err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ type Config struct {
 	SealMaxMS      int    `toml:"seal_max_ms" doc:"While events keep coming, seal after so many milliseconds, 1 to 10000."`
 	KVRecent       int    `toml:"kv_recent" doc:"How many ended jobs the key-value view bm_jobs keeps for the nats command line, 0 to 10000. Open jobs are always in it, up to 10000."`
 	CheckS         int    `toml:"check_s" doc:"Seconds between two looks at the state of the stream, which show deleted events and lost tails, 1 to 3600."`
+	WitnessPolicy  string `toml:"witness_policy" doc:"File that names witnesses (C2SP tlog-policy). Those with a URL are shown each head, and their cosignatures are stored with the checkpoint; empty for none."`
 }
 
 // DefaultConfig is the auditor of a new site.

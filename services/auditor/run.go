@@ -56,8 +56,13 @@ func (r *Role) Run(ctx context.Context, env *host.Env) error {
 	if err != nil {
 		return err
 	}
+	witnesses, err := loadWitnesses(r.config.WitnessPolicy)
+	if err != nil {
+		return err
+	}
 	a := &auditor{
-		config: &r.config, stream: r.see(env.Bus), slog: env.Log, report: env.Report, vkey: vkey,
+		witnesses: witnesses,
+		config:    &r.config, stream: r.see(env.Bus), slog: env.Log, report: env.Report, vkey: vkey,
 		outbox: newOutbox(env.Append, env.Actor),
 	}
 	a.ledger = newLedger(trust.New(env.Site.Origin, keys.PublicKey(env.Site.RootKey)), nil, own.Public())

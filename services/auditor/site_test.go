@@ -220,8 +220,8 @@ type running struct {
 }
 
 // audit runs the auditor on a connection of its own. Wrap may change what it sees of
-// the stream.
-func (s *testSite) audit(wrap func(Stream) Stream) *running {
+// the stream, set its configuration.
+func (s *testSite) audit(wrap func(Stream) Stream, set ...func(*Config)) *running {
 	s.t.Helper()
 	conn := s.dial("auditor")
 	ctx, cancel := context.WithCancel(context.Background())
@@ -233,6 +233,9 @@ func (s *testSite) audit(wrap func(Stream) Stream) *running {
 	role := New()
 	role.config.CheckS = 1
 	role.wrap = wrap
+	for _, f := range set {
+		f(&role.config)
+	}
 	go func() {
 		err := role.Run(ctx, env)
 		conn.Close()

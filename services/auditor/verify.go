@@ -41,7 +41,9 @@ type Options struct {
 	// Witnesses says whose cosignatures the head needs, nil for nobody's.
 	Witnesses    *witness.Policy
 	AskWitnesses bool // also ask each witness that has a URL
-	Now          func() time.Time
+	// Anchor is a signed head that was kept elsewhere; the log must have grown out of it.
+	Anchor []byte
+	Now    func() time.Time
 }
 
 // defaultMaxAge is how old a head may be when nobody can be asked.
@@ -82,6 +84,7 @@ func Verify(ctx context.Context, o Options) (Report, error) {
 	v.judgeEvents()
 	v.judgeTail(ctx, logReport.Live)
 	v.judgeWitnesses(ctx, checkpoint)
+	v.judgePast(&logReport)
 	v.report.Freshness = v.freshness(target, busErr)
 	return v.finish(&logReport), nil
 }
@@ -154,6 +157,7 @@ type verifier struct {
 	sessions map[string]uint64
 	order    []unbelievedEvent
 	said     map[string]bool // seq/code named by a believable violation_found
+	past     []pastHead      // what believable audit.sealed events say
 }
 
 // run is a stretch of leaves whose sequences rise by one.
@@ -244,6 +248,9 @@ func (v *verifier) event(leaf int64, entry tlog.Entry, st events.Stored) {
 	v.session(st.Seq, e.ID)
 	if p, ok := e.Payload.(*events.AuditViolationFound); ok {
 		v.said[unsaid{Seq: p.Seq, Code: p.Code}.key()] = true
+	}
+	if p, ok := e.Payload.(*events.AuditSealed); ok && p.Size > 0 {
+		v.past = append(v.past, pastHead{leaf: leaf, size: p.Size, root: p.Root})
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,12 +18,14 @@ import (
 	"github.com/banksman/banksman/services/internal/keys"
 	"github.com/banksman/banksman/services/internal/query"
 	"github.com/banksman/banksman/services/internal/site"
+	"github.com/banksman/banksman/services/internal/witness"
 )
 
 func (a *app) auditCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "audit", Short: "Look at the log and verify it", GroupID: "prove", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
-	cmd.AddCommand(a.auditStatusCommand(), a.auditVerifyCommand(), a.auditExportCommand(), a.auditProveCommand())
+	cmd.AddCommand(a.auditStatusCommand(), a.auditVerifyCommand(), a.auditExportCommand(), a.auditProveCommand(),
+		a.auditDrillCommand(), a.auditWitnessCommand(), a.auditAnchorCommand())
 	return cmd
 }
 
@@ -43,7 +46,7 @@ func (a *app) auditStatusCommand() *cobra.Command {
 }
 
 func (a *app) auditVerifyCommand() *cobra.Command {
-	var log, bundle string
+	var log, bundle, anchor, witnesses string
 	var maxAge time.Duration
 	var pinned pins
 	cmd := &cobra.Command{
@@ -63,6 +66,9 @@ func (a *app) auditVerifyCommand() *cobra.Command {
 				return err
 			}
 			o := auditor.Options{LogDir: l.AuditLog(), HeadFile: l.AuditHead(), Origin: s.Origin, RootKey: keys.PublicKey(s.RootKey), MaxAge: maxAge}
+			if err := moreToBelieve(&o, anchor, witnesses); err != nil {
+				return err
+			}
 			if log != "" {
 				o.LogDir, o.HeadFile = log, "" // the site's head says nothing about a copy
 			} else {
@@ -85,11 +91,35 @@ func (a *app) auditVerifyCommand() *cobra.Command {
 			return nil
 		},
 	}
+	cmd.Flags().StringVar(&anchor, "checkpoint", "", "a signed head that was kept elsewhere; the log must have grown out of it")
+	cmd.Flags().StringVar(&witnesses, "witness-policy", "", "policy file whose quorum must have cosigned the head; witnesses with a URL are asked")
 	cmd.Flags().StringVar(&bundle, "bundle", "", "verify this bundle of one job instead, offline")
 	pinned.flags(cmd)
 	cmd.Flags().StringVar(&log, "log", "", "verify this copy of a log folder instead, offline")
 	cmd.Flags().DurationVar(&maxAge, "max-age", 24*time.Hour, "how old the head may be when no bus can be asked")
 	return cmd
+}
+
+// moreToBelieve reads what a verification is given beside the log.
+func moreToBelieve(o *auditor.Options, anchor, witnesses string) (err error) {
+	if anchor != "" {
+		if o.Anchor, err = os.ReadFile(anchor); err != nil {
+			return fmt.Errorf("--checkpoint: %w", err)
+		}
+	}
+	if witnesses == "" {
+		return nil
+	}
+	text, err := os.ReadFile(witnesses)
+	if err != nil {
+		return fmt.Errorf("--witness-policy: %w", err)
+	}
+	p, err := witness.ParsePolicy(text)
+	if err != nil {
+		return err
+	}
+	o.Witnesses, o.AskWitnesses = &p, true
+	return nil
 }
 
 // newest lets the verification ask the bus, where one runs from this folder or
