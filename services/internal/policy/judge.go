@@ -72,7 +72,19 @@ func (p *Policy) stricter(q Request, d Decision, v view) Decision {
 	d.MaxOutput_bytes = least(d.MaxOutput_bytes, got.MaxOutput_bytes)
 	d.Broad = d.Broad || got.Broad
 	if got.Verdict == Ask {
-		d.Approvers = bothOf(d.Approvers, got.Approvers)
+		both, quorum := bothOf(d.Approvers, got.Approvers), max(d.Quorum, got.Quorum)
+		if len(d.Approvers)+len(got.Approvers) > 0 && len(both) < quorum {
+			// Too few persons may say yes to both, so nobody ever could. Before the worker
+			// has looked, another rule may still turn out to be the one that matches.
+			if resolved(q) {
+				return Decision{
+					Rule: d.Rule, Code: CodeDynamic, Instead: "propose the commands one by one",
+					Reason: fmt.Sprintf("it starts %q, and too few persons may approve under both rule %s and rule %s", name, d.Rule, rule.id),
+				}
+			}
+			both = d.Approvers
+		}
+		d.Approvers = both
 		if d.Verdict == Allow {
 			return d.ask(got.Quorum, CodeDynamic, fmt.Sprintf("rule %s allows it, but it starts %q, and rule %s asks about that: %s", d.Rule, name, rule.id, got.Reason))
 		}
@@ -132,19 +144,15 @@ func least(a, b int) int {
 }
 
 // bothOf returns the persons that both lists name; an empty list names everybody.
-// Where they share nobody, nobody can approve, and the list says so by an empty name.
 func bothOf(a, b []string) []string {
 	if len(a) == 0 || len(b) == 0 {
-		return append(a, b...)
+		return slices.Concat(a, b)
 	}
 	var both []string
 	for _, name := range a {
 		if contains(b, name) {
 			both = append(both, name)
 		}
-	}
-	if both == nil {
-		both = []string{""}
 	}
 	return both
 }

@@ -161,4 +161,14 @@ func TestAQuorumInsideATextCounts(t *testing.T) {
 	if d := p.Assess(r); d.Verdict != Deny || d.Code != CodeOverCeiling {
 		t.Errorf("above the ceiling of a command inside: %+v", d)
 	}
+
+	apart := mustParse(t, "version = 1\n[[rule]]\nid = \"sh\"\nprogram = \"sh\"\ndecision = \"ask\"\napprovers = [\"pa\"]\n"+
+		"[[rule]]\nid = \"deploy\"\nprogram = \"deploy\"\napprovers = [\"pb\"]\ndecision = \"ask\"\n")
+	r.Timeout_s = 0
+	if d := apart.Assess(r); d.Verdict != Deny || d.Code != CodeDynamic || d.Instead == "" {
+		t.Errorf("nobody may approve both: %+v", d)
+	}
+	if d := apart.Static(unresolvedForm(r)); d.Verdict != Ask {
+		t.Errorf("nobody may approve both, before resolution: %+v", d)
+	}
 }

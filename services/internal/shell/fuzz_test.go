@@ -10,7 +10,7 @@ func FuzzRead(f *testing.F) {
 	for _, text := range []string{
 		"git add a && git push", "()0", "f(){ rm a; }", "${x:=$(rm y)}", "cat <<E\n$(a)\nE\n", "$'\\x72m\\0'", "((a[$(rm x)]))",
 		"coproc x { a; }", "{a,b}{1..3}", "a() b() c", "for ((;;)) do a; done", "case in in in) esac", "[[ a =~ ( ]]", "echo ${a[@]/x/y} ${!a*}",
-		"A=(1 2) B[0]=3 x", "select x in a; do b; done", "<<<'x' cat", "exec {fd}>a", "\\\n", "a &>> b |& c", "declare -A x=([a]=b)", "! time -p !",
+		"A=(1 2) B[0]=3 x", "select x in a; do b; done", "<<<'x' cat", "exec {fd}>a", "\\\n", "a &>> b |& c", "declare -A x=([a]=b)", "0\\\r", "! time -p !",
 	} {
 		f.Add(text)
 	}

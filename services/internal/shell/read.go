@@ -61,11 +61,12 @@ func (e parserFault) Error() string { return string(e) }
 
 const errParser = parserFault("the parser failed")
 
-// hidden reports whether a person would see another text than the shell reads.
+// hidden reports whether a person, or the parser, would see another text than the
+// shell reads: to a shell a carriage return is part of a word and ends no line.
 func hidden(text string) bool {
 	for i, r := range text {
 		switch {
-		case r == '\n', r == '\t', r == '\r':
+		case r == '\n', r == '\t':
 		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r):
 			return true
 		case r == utf8.RuneError:

@@ -143,6 +143,7 @@ func TestBoundsAreKeptBeforeTheParser(t *testing.T) {
 		"deep enough": {strings.Repeat("( ", MaxDepth+1) + "rm a" + strings.Repeat(" )", MaxDepth+1), TooDeep},
 		"deep ifs":    {strings.Repeat("if ", 10000) + "rm a", TooDeep},
 		"NUL":         {"ls\x00rm a", Hidden},
+		"return":      {"ls \\\r\nrm a", Hidden},
 		"bidi":        {"ls \u202e rm a", Hidden},
 		"no UTF-8":    {"rm a \xff", Hidden},
 		"escape":      {"rm a \x1b[2K", Hidden},
