@@ -190,14 +190,14 @@ func (c claude) run(next func(results []string) use, args ...string) []string {
 }
 
 // work lets it work until the model is done, and returns what the model saw of
-// its tools.
+// its tools. Its own permissions are off, so that the hook alone holds it.
 func (c claude) work(next func(results []string) use, args ...string) ([]string, error) {
 	m := &model{next: next}
 	api := httptest.NewServer(m)
 	defer api.Close()
 	ctx, cancel := context.WithTimeout(c.t.Context(), 2*lab.Patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "claude", append([]string{"-p", "--verbose", "--output-format", "stream-json"}, append(args, "--", "say done")...)...)
+	cmd := exec.CommandContext(ctx, "claude", append([]string{"-p", "--verbose", "--output-format", "stream-json", "--dangerously-skip-permissions"}, append(args, "--", "say done")...)...)
 	cmd.Dir = c.cwd
 	cmd.Env = append(c.site.Command(ctx).Env, "HOME="+c.home, "XDG_CONFIG_HOME=", "XDG_CACHE_HOME=", "TMPDIR="+c.t.TempDir(),
 		"ANTHROPIC_BASE_URL="+api.URL, "ANTHROPIC_API_KEY=sk-ant-test", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_TELEMETRY=1",
