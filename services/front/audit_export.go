@@ -12,13 +12,16 @@ import (
 )
 
 func (a *app) auditExportCommand() *cobra.Command {
-	var to string
+	var to, tiles string
 	cmd := &cobra.Command{
-		Use: "export JOB --to DIR", Short: "Write the evidence of one job into a folder that anyone can verify offline", Args: cobra.ExactArgs(1),
+		Use: "export JOB --to DIR", Short: "Write the evidence of one job, or with --tiles the whole log, for others to verify", Args: cobra.MaximumNArgs(1),
 		Long: "Write every event of a job, the trust files that judge it, their proofs, the signed head and\nthe proof that no event is missing into a new folder. 'banksman audit verify --bundle DIR'\nand scripts/verify.sh check it anywhere, with the site's name and the root's public key.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if to == "" {
-				return usage("give --to DIR, a folder that does not exist yet", "export: no folder to write to")
+			if tiles != "" && to == "" && len(args) == 0 {
+				return a.exportTiles(cmd, tiles)
+			}
+			if to == "" || tiles != "" || len(args) != 1 {
+				return usage("give JOB and --to DIR, or --tiles DIR alone; the folder must not exist yet", "export: it is not clear what to write where")
 			}
 			r, err := a.openLog()
 			if err != nil {
@@ -36,7 +39,24 @@ func (a *app) auditExportCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&to, "to", "", "folder to make")
+	cmd.Flags().StringVar(&tiles, "tiles", "", "folder to make with the whole log as C2SP tlog-tiles, without payloads")
 	return cmd
+}
+
+// exportTiles is audit export --tiles.
+func (a *app) exportTiles(cmd *cobra.Command, dir string) error {
+	r, err := a.openLog()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	done, err := evidence.WriteTiles(cmd.Context(), r, dir)
+	if err != nil {
+		return err
+	}
+	return a.print(done, func(w io.Writer) {
+		fmt.Fprintf(w, "%d entries in %d files in %s\n", done.Size, done.Files, done.Dir)
+	})
 }
 
 // proven is what audit prove --json prints.
