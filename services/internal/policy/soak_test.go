@@ -17,7 +17,7 @@ func TestSoak(t *testing.T) {
 		{".", "FuzzParse"}, {".", "FuzzAssess"}, {".", "FuzzTexts"}, {".", "FuzzImportAgentSafe"}, {"../shell", "FuzzRead"}, {"../shell", "FuzzQuotes"},
 	} {
 		t.Run(target[1], func(t *testing.T) {
-			cmd := exec.CommandContext(t.Context(), "go", "test", "-run", "^$", "-fuzz", "^"+target[1]+"$", "-fuzztime", length, "-timeout", "0", target[0])
+			cmd := exec.CommandContext(t.Context(), "go", "test", "-run", "^$", "-fuzz", "^"+target[1]+"$", "-fuzztime", length, "-fuzzminimizetime", "10x", "-timeout", "0", target[0])
 			cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
 			if err := cmd.Run(); err != nil {
 				t.Fatalf("fuzz %s for %s: %v", target[1], length, err)
