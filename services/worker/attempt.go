@@ -64,6 +64,7 @@ func (s *shift) claim(ctx context.Context, id string, seen uint64) (*attempt, er
 		}
 		if why := mayStart(j, s.me, s.clock.now()); why != "" {
 			s.log.Debug("job not started", "job", id, "why", why)
+			s.done(id)
 			return nil, nil
 		}
 		sealed, err := s.awaitSeal(ctx, id, j.LastApproval())
@@ -145,8 +146,10 @@ func (s *shift) start(ctx context.Context, j lifecycle.Job, seen sight, sealed s
 		Job: j.ID, Pool: j.Pool, Attempt: claimed.Attempt, Session: s.me.session, Marker: cryptorand.Text(),
 	}}
 	if err := s.journal.put(a.rec, true); err != nil {
+		s.waits(j.ID, "cannot record attempts, so that nothing starts ("+cause(err)+")", time.Now())
 		return nil, err
 	}
+	s.done(j.ID)
 	s.hold(a)
 	seq, err := s.append(s.life, "job.started", j.ID, j.LastSeq, claimed)
 	if err != nil {

@@ -21,6 +21,8 @@ const (
 	// has brought. It is asked more often after a start and a reconnect, when
 	// queues still hold what somebody had in hand who is gone.
 	readyEvery = 30 * time.Second
+	// crowdEvery is how often a worker without a free slot looks who else waits.
+	crowdEvery = 5 * time.Second
 	// askFor bounds one question to the index.
 	askFor = 5 * time.Second
 )
@@ -141,19 +143,39 @@ func (s *shift) take(ctx context.Context, id string, seen uint64, settled func()
 		return nil // another goroutine of this process has it in hand
 	}
 	defer s.exit(id)
-	select {
-	case s.slots <- struct{}{}:
-		defer func() { <-s.slots }()
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	who, err := s.slot(ctx, id, seen)
+	if err != nil {
+		return err
 	}
+	defer func() { s.slots.give(who) }()
 	a, err := s.claim(ctx, id, seen)
 	if err != nil || a == nil {
 		return err
 	}
+	if who == "" {
+		who = a.job.Proposal.Proposer.String()
+		s.slots.name(who)
+	}
 	settled()
 	s.perform(a)
 	return nil
+}
+
+// slot takes a slot for a job and says in whose name, empty where that did not
+// matter.
+func (s *shift) slot(ctx context.Context, id string, seen uint64) (who string, err error) {
+	if s.slots.try() {
+		return "", nil
+	}
+	j, err := s.jobAt(ctx, id, seen)
+	if err != nil {
+		return "", err
+	}
+	who = "nobody" // the claim says that there is no such job
+	if j.Proposal != nil {
+		who = j.Proposal.Proposer.String()
+	}
+	return who, s.slots.take(ctx, who)
 }
 
 func (s *shift) enter(id string) bool {
@@ -189,7 +211,12 @@ func (s *shift) askReady(ctx context.Context) {
 	for pause := againAfter; ; pause = min(2*pause, readyEvery) {
 		s.takeReady(ctx)
 		s.resolveWaiting(ctx)
-		timer := time.NewTimer(pause)
+		wait := pause
+		if s.slots.crowded() {
+			s.takeOthers(ctx)
+			wait = min(wait, crowdEvery)
+		}
+		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
 			timer.Stop()
@@ -218,6 +245,23 @@ func (s *shift) takeReady(ctx context.Context) {
 	}
 	for _, id := range answer.Jobs {
 		s.later(ctx, id, time.Time{})
+	}
+}
+
+// takeOthers lets the oldest job of each proposer wait for its turn here that has
+// none waiting: the queue gives jobs away in their order, and the jobs of one
+// proposer may fill it.
+func (s *shift) takeOthers(ctx context.Context) {
+	jobs, err := s.list(ctx, lifecycle.Approved)
+	if err != nil {
+		return
+	}
+	waiting := s.slots.waiting()
+	for _, j := range jobs {
+		if !waiting[j.Proposer] {
+			waiting[j.Proposer] = true
+			s.later(ctx, j.Job, time.Time{})
+		}
 	}
 }
 

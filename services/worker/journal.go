@@ -60,7 +60,13 @@ func (j journal) put(r record, sync bool) error {
 		return fmt.Errorf("encode attempt %s: %w", r.name(), err)
 	}
 	path := filepath.Join(j.dir, r.name()+recordSuffix)
-	if err := replace(path, text, sync); err != nil {
+	err = replace(path, text, sync)
+	if errors.Is(err, fs.ErrNotExist) { // somebody has tidied up
+		if err = os.MkdirAll(j.dir, 0o700); err == nil {
+			err = replace(path, text, sync)
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("record attempt %s: %w", r.name(), err)
 	}
 	return nil
@@ -78,10 +84,13 @@ func replace(path string, text []byte, sync bool) error {
 	if closed := f.Close(); err == nil {
 		err = closed
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		err = os.Rename(path+".new", path)
 	}
-	return os.Rename(path+".new", path)
+	if err != nil {
+		return errors.Join(err, unlessGone(os.Remove(path+".new")))
+	}
+	return nil
 }
 
 // drop forgets an attempt.

@@ -45,7 +45,7 @@ type shift struct {
 	ran     string             // the job that it took, then
 	seals   *sealWatch
 	peers   *peers
-	slots   chan struct{} // a token for each job in hand
+	slots   *slots
 	work    sync.WaitGroup
 
 	taking  context.Context // the run's own; nothing new is taken after its end
@@ -65,7 +65,7 @@ func newShift(cfg Config, env *host.Env, j journal) *shift {
 	s := &shift{
 		cfg: cfg, env: env, log: env.Log, journal: j, crew: &proc.Crew{},
 		me:    identity{actor: env.Actor, session: env.Append.Session(), pool: cfg.Pool},
-		seals: newSealWatch(), peers: newPeers(), slots: make(chan struct{}, cfg.Slots),
+		seals: newSealWatch(), peers: newPeers(), slots: newSlots(cfg.Slots),
 		busy: map[string]bool{}, running: map[*attempt]bool{}, fewer: make(chan struct{}), waiting: map[string]wait{},
 		offers: make(chan events.Stored, maxOffers), phase: "starting", rules: redact.New(),
 	}

@@ -129,31 +129,54 @@ func (s *spool) skipRest() {
 }
 
 // keep writes everything that is left to the file and closes it, so that the
-// next life of the worker can publish it.
+// next life of the worker can publish it. An error leaves the queue as it was.
 func (s *spool) keep() error {
 	rest := spool{path: s.path + ".new"}
+	err := s.copyTo(&rest)
+	rest.close()
+	if err == nil && rest.end > 0 {
+		err = os.Rename(rest.path, s.path)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("spool output: %w", err), unlessGone(os.Remove(rest.path)))
+	}
+	s.close()
+	s.memory, s.read, s.end = nil, 0, 0
+	if rest.end > 0 {
+		return nil
+	}
+	if err := unlessGone(os.Remove(s.path)); err != nil {
+		return fmt.Errorf("spool output: %w", err)
+	}
+	return nil
+}
+
+// copyTo writes every chunk that is left, as far as they can be read, to the file
+// of another queue.
+func (s *spool) copyTo(rest *spool) error {
+	left := spool{memory: s.memory, file: s.file, read: s.read, end: s.end}
 	for {
-		c, ok, err := s.front()
+		c, ok, err := left.front()
 		if err != nil || !ok {
-			break
+			return nil
 		}
-		s.advance(c)
+		if len(left.memory) > 0 {
+			left.memory = left.memory[1:]
+		} else {
+			left.read += frameBytes + int64(len(c.data))
+		}
 		if err := rest.write(c); err != nil {
 			return err
 		}
 	}
-	s.close()
-	if rest.file == nil {
-		if err := os.Remove(s.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("spool output: %w", err)
-		}
+}
+
+// unlessGone drops the error of removing what is not there.
+func unlessGone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	rest.close()
-	if err := os.Rename(rest.path, s.path); err != nil {
-		return fmt.Errorf("spool output: %w", err)
-	}
-	return nil
+	return err
 }
 
 // persist writes everything that is left to the file, so that it survives this
