@@ -107,7 +107,7 @@ func TestAgentAsksByMCP(t *testing.T) {
 			names = append(names, tool.Name)
 		}
 		slices.Sort(names)
-		want := []string{"assess_command", "get_job", "list_my_jobs", "propose_command", "wait_for_decision"}
+		want := []string{"assess_command", "cancel_job", "get_job", "list_my_jobs", "propose_command", "wait_for_decision"}
 		if !slices.Equal(names, want) {
 			t.Errorf("tools %q, want %q", names, want)
 		}
@@ -148,6 +148,15 @@ func TestAgentAsksByMCP(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	})
+	t.Run("cancelled", func(t *testing.T) {
+		job := c.call("propose_command", map[string]any{"command": []any{"sh", "-c", "echo never"}}).Job
+		if got := c.call("cancel_job", map[string]any{"job": job, "reason": "changed my mind"}); got.Status != lifecycle.Cancelled {
+			t.Errorf("%+v", got)
+		}
+		if got := c.call("cancel_job", map[string]any{"job": "no-such-job"}); got.Error.Code != "unknown_job" {
+			t.Errorf("%+v", got)
+		}
+	})
 	t.Run("refused with a code", func(t *testing.T) {
 		for _, r := range []struct {
 			tool string
@@ -178,7 +187,7 @@ func TestAgentAsksByMCP(t *testing.T) {
 		other := agent(t, s, "stranger")
 		foreign := strings.TrimSpace(other.Must(0, "propose", "--", "true").Stdout)
 		list := c.call("list_my_jobs", nil)
-		if len(list.Jobs) != 2 || list.Jobs[0].Status != lifecycle.Denied || list.Next != "" {
+		if len(list.Jobs) != 3 || list.Jobs[0].Status != lifecycle.Cancelled || list.Jobs[1].Status != lifecycle.Denied || list.Next != "" {
 			t.Errorf("list %+v", list)
 		}
 		first := c.call("list_my_jobs", map[string]any{"limit": 1})
@@ -186,10 +195,10 @@ func TestAgentAsksByMCP(t *testing.T) {
 			t.Fatalf("first page %+v", first)
 		}
 		second := c.call("list_my_jobs", map[string]any{"limit": 1, "before": first.Jobs[0].Job})
-		if len(second.Jobs) != 1 || second.Jobs[0].Job != list.Jobs[1].Job || second.Next != "" {
+		if len(second.Jobs) != 1 || second.Jobs[0].Job != list.Jobs[1].Job || second.Next == "" {
 			t.Errorf("second page %+v", second)
 		}
-		for _, tool := range []string{"get_job", "wait_for_decision"} {
+		for _, tool := range []string{"get_job", "wait_for_decision", "cancel_job"} {
 			if got := c.call(tool, map[string]any{"job": foreign}); got.Error.Code != "unknown_job" {
 				t.Errorf("%s shows another agent's job: %+v", tool, got)
 			}
@@ -198,7 +207,7 @@ func TestAgentAsksByMCP(t *testing.T) {
 	if code := up.Stop(); code != 0 {
 		t.Errorf("up exited %d", code)
 	}
-	if got := c.call("propose_command", map[string]any{"command": []any{"true"}}); got.Error.Code != "proposer_away" {
+	if got := c.call("propose_command", map[string]any{"command": []any{"true"}}); got.Error.Code != "proposer_away" || got.Error.Next == "" {
 		t.Errorf("without the proposer: %+v", got)
 	}
 }

@@ -1,6 +1,6 @@
 // Package mcp lets an agent reach the proposer's door by the Model Context
 // Protocol: propose a command, wait a bounded time for the decision, look at own
-// jobs, and ask what policy would say.
+// jobs and cancel them, and ask what policy would say.
 //
 // # What it guarantees
 //

@@ -24,6 +24,13 @@ const jobSchema = `{
 "type": "object", "additionalProperties": false, "required": ["job"],
 "properties": {"job": {"type": "string", "minLength": 1, "maxLength": 64, "description": "The job's id."}}}`
 
+const cancelSchema = `{
+"type": "object", "additionalProperties": false, "required": ["job"],
+"properties": {
+  "job": {"type": "string", "minLength": 1, "maxLength": 64, "description": "The job's id."},
+  "reason": {"type": "string", "maxLength": 4096, "description": "Why, for the log."}
+}}`
+
 const waitSchema = `{
 "type": "object", "additionalProperties": false, "required": ["job"],
 "properties": {

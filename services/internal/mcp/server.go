@@ -34,6 +34,7 @@ func New(door *agentapi.Client, version, cwd string) *Server {
 	add(s, "assess_command", "Say what policy would decide about a command. Stores nothing and runs nothing.", proposeSchema, true, s.assess)
 	add(s, "wait_for_decision", "Wait until a job is decided, at most 45 seconds. Call it again while the answer says pending.", waitSchema, true, s.wait)
 	add(s, "get_job", "Show one of your jobs: its state, who decided and why, and once it has ended its exit code and output.", jobSchema, true, s.get)
+	add(s, "cancel_job", "Ask for the end of one of your jobs: a waiting one ends, a running one is stopped.", cancelSchema, false, s.cancel)
 	add(s, "list_my_jobs", "List your jobs, newest first.", listSchema, true, s.list)
 	return s
 }

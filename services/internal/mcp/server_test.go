@@ -72,7 +72,7 @@ func use(t *testing.T, c *sdk.ClientSession, name string, arguments any) (text s
 // What the schemas promise is what the arguments are: the same members, and
 // nothing that may be null or that nobody defined.
 func TestSchemasAreWhatIsRead(t *testing.T) {
-	for schema, in := range map[string]any{proposeSchema: proposal{}, waitSchema: waiting{}, jobSchema: one{}, listSchema: page{}} {
+	for schema, in := range map[string]any{proposeSchema: proposal{}, waitSchema: waiting{}, jobSchema: one{}, cancelSchema: ending{}, listSchema: page{}} {
 		var s struct {
 			Type       string                    `json:"type"`
 			Additional *bool                     `json:"additionalProperties"`
@@ -183,6 +183,8 @@ func TestFailuresAreToolErrorsWithACode(t *testing.T) {
 		{"get_job", "proposer_away", map[string]any{"job": "j"}},
 		{"list_my_jobs", "proposer_away", map[string]any{}},
 		{"get_job", "bad_request", map[string]any{"job": nil}},
+		{"cancel_job", "bad_request", map[string]any{"job": ""}},
+		{"cancel_job", "proposer_away", map[string]any{"job": "j", "reason": "r"}},
 		{"get_job", "bad_request", map[string]any{"job": "j", "Job": "k"}},
 		{"wait_for_decision", "out_of_range", map[string]any{"job": "j", "wait_s": -1}},
 	} {

@@ -112,12 +112,37 @@ func (s *Server) get(ctx context.Context, in one) (any, error) {
 	return a, s.output(ctx, j, &a.Result.Stdout, &a.Result.Stderr)
 }
 
+// ending are the arguments of cancel_job.
+type ending struct {
+	Job    string `json:"job"`
+	Reason string `json:"reason"`
+}
+
+func (s *Server) cancel(ctx context.Context, in ending) (any, error) {
+	if in.Job == "" {
+		return nil, errNoJob()
+	}
+	j, err := s.door.Cancel(ctx, in.Job, in.Reason)
+	if err != nil {
+		return nil, err
+	}
+	a := answerOf(j)
+	if !a.Ended {
+		a.Next = "its end is asked for; call get_job with this job to see it"
+	}
+	return a, nil
+}
+
 // read asks for a job by its whole id.
 func (s *Server) read(ctx context.Context, id string, after uint64, wait time.Duration) (view.Detail, error) {
 	if id == "" {
-		return view.Detail{}, &agentapi.Error{Code: "bad_request", Message: "look at a job: no job is named", Next: "pass the id that propose_command returned as job"}
+		return view.Detail{}, errNoJob()
 	}
 	return s.door.Job(ctx, id, after, wait)
+}
+
+func errNoJob() error {
+	return &agentapi.Error{Code: "bad_request", Message: "look at a job: no job is named", Next: "pass the id that propose_command returned as job"}
 }
 
 // page are the arguments of list_my_jobs.
