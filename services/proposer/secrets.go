@@ -10,7 +10,7 @@ import (
 )
 
 // instead is what whoever proposes a secret does in its place.
-const instead = "pass it by a file or a variable that the worker holds"
+const instead = "name a secret that the worker holds, as in --env PASSWORD=secret:NAME, or let the command read a file"
 
 // secrets refuses a proposal that shows one: a proposal is stored for ever and
 // shown to people, so a secret has no place in it. The refusal says where and by
