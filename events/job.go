@@ -334,7 +334,7 @@ type JobDeclined struct {
 // JobDeadLettered ends a job whose approval no longer fits what would run.
 type JobDeadLettered struct {
 	// Code is "program_changed", "file_changed", "cwd_changed",
-	// "isolation_changed" or "policy_changed".
+	// "isolation_changed", "grant_changed" or "policy_changed".
 	Code string `json:"code"`
 	// Reason names the difference.
 	Reason string `json:"reason"`

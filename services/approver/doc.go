@@ -8,6 +8,14 @@
 //   - It says yes only where a rule says allow for the proposal as given and as
 //     resolved by a worker. Where a rule asks, it says that people are needed and
 //     how many; their signatures are theirs, not the gate's.
+//   - What persons have said in advance counts wherever policy alone would not
+//     deny. A denial that sticks denies the same command of the same proposer at
+//     once, with the same reason, until it is lifted. A grant stands for one
+//     person where policy asks for one: its use is appended first, at the grant's
+//     own position, and the approval names it. Nothing that is pending is
+//     approved by a grant that came later.
+//   - It ends what a person, or the proposer of a job, has asked to end, unless
+//     the job runs: that is its worker's to end.
 //   - It decides from the stream alone. A killed gate loses nothing: what was not
 //     acknowledged comes again, and a decision that was stored already is not made
 //     twice, because each append names the sequence it was based on.

@@ -138,11 +138,53 @@ func TestRevokeBeforeTheStart(t *testing.T) {
 	t.Parallel()
 	s := lab.NewSite(t, binary, "--policy", policyFile(t, asking))
 	up := s.Up()
-	id := propose(t, s, "--", "echo", "never")
+	mark := filepath.Join(t.TempDir(), "ran")
+	id := propose(t, s, "--", "sh", "-c", "touch "+mark)
 	up.Stop()
-	s.Up("--without", "auditor") // nothing is sealed, so nothing starts
-	s.Must(75, "status")
+	up = s.Up("--without", "worker")
+	s.Must(0, "approve", id)
+	s.Must(2, "revoke", id)
 	s.Must(0, "revoke", id, "--reason", "changed my mind")
+	j := show(t, s, id)
+	if j.Status != lifecycle.Revoked || !strings.Contains(j.Ending, "changed my mind") {
+		t.Errorf("%s, %q", j.Status, j.Ending)
+	}
+	s.Must(0, "revoke", id, "--reason", "once more")
+	up.Stop()
+	s.Up()
+	s.Must(0, "cancel", propose(t, s, "--", "echo", "later"))
+	if after := show(t, s, id); after.Status != lifecycle.Revoked || after.LastSeq != j.LastSeq {
+		t.Errorf("%s, last event %d, was %d", after.Status, after.LastSeq, j.LastSeq)
+	}
+	if _, err := os.Stat(mark); err == nil {
+		t.Error("a revoked job ran")
+	}
+}
+
+// A grant that is revoked between its use and the start starts nothing.
+func TestGrantRevokedBeforeTheStart(t *testing.T) {
+	t.Parallel()
+	s := lab.NewSite(t, binary, "--policy", policyFile(t, asking))
+	up := s.Up()
+	dir := t.TempDir()
+	id := propose(t, s, "--cwd", dir, "--", "echo", "go")
+	up.Stop()
+	up = s.Up("--without", "approver")
+	g := strings.TrimSpace(s.Must(0, "grant", "add", "--for", "1h", "--root", dir, "--reason", "a release", "--", "echo", "go").Stdout)
+	late := strings.TrimSpace(s.Must(0, "propose", "--cwd", dir, "--", "echo", "go", "late").Stdout)
+	lab.Eventually(t, "a worker to report", func() bool { return show(t, s, late).Resolution != nil })
+	up.Stop()
+	up = s.Up("--without", "worker")
+	until(t, s, late, lifecycle.Approved)
+	s.Must(0, "grant", "revoke", g, "--reason", "the release is off")
+	up.Stop()
+	s.Up()
+	if j := until(t, s, late, lifecycle.DeadLetter); !strings.Contains(j.Ending, "the release is off") {
+		t.Errorf("ending %q", j.Ending)
+	}
+	if j := show(t, s, id); j.Status != lifecycle.Pending {
+		t.Errorf("a grant has approved what people were asked about before: %s", j.Status)
+	}
 }
 
 // Two persons have to say yes, and the proposer is none of them.

@@ -13,6 +13,14 @@
 //     may still approve what an agent's token proposed.
 //   - The same idempotency key with the same content is the same job, also for
 //     callers at the same moment; other content is a conflict.
+//   - Each token, and all together, are bounded in rate and in undecided requests;
+//     who has too many is told when to try again. The bound on open requests is
+//     counted from the index and may be passed by what is stored within a second.
+//   - A refusal is on record by digest and ground, never by content: the first
+//     few of a ground in a minute one by one, the others as a sum. A proposer that
+//     is killed loses the sums of the last minute.
+//   - A caller may call off own jobs; the request names the proposer, and counts
+//     for the jobs of that one only.
 //   - A caller sees own jobs only. Nothing behind this door decides.
 //
 // # Who owns what

@@ -77,7 +77,11 @@ func (r *run) workers(t *testing.T, s *lab.Site, n int) (pids []int) {
 }
 
 func (r *run) site(t *testing.T) *lab.Site {
-	return lab.NewSite(t, filepath.Join(r.bins, "banksman"))
+	s := lab.NewSite(t, filepath.Join(r.bins, "banksman"))
+	for _, key := range []string{"rate_per_minute", "total_per_minute", "open_per_token", "open_total"} {
+		s.Set("proposer", key, "0") // what is measured is the site, not its quotas
+	}
+	return s
 }
 
 // client is an agent.
