@@ -16,7 +16,16 @@
 //     attempt's file, and output waits in memory and then in a file beside it; the
 //     child never waits for the bus.
 //   - A process runs at most Slots jobs, and one job at most once at a time,
-//     whichever way it learned of it.
+//     whichever way it learned of it. A free slot is taken at once; where several
+//     jobs wait for one, the proposer that holds the fewest is served first.
+//   - Another attempt is made only where the approval covers it and the rules of
+//     the configuration name how the last one ended. Its due time is in the event
+//     and on the stream's clock: neither a restart nor a machine whose clock is off
+//     or steps shortens the pause.
+//   - A proposal that a worker declines, or that somebody took who died, is looked
+//     at by the others of the pool without waiting for the queue.
+//   - A drained worker takes nothing new and waits for its jobs however long they
+//     take; a signal bounds that by drain_s, and a second one ends it.
 //   - A worker that sees a peer's session silent for longer than the lease, while
 //     it was itself connected the whole time, lets the peer's attempts lapse.
 //
@@ -48,5 +57,16 @@
 // wait. The seal may not come: the board says since when. Output beyond
 // max_output_bytes of a stream loses its middle, and the result says how much. A
 // program may change between the last check and its execution: then it is not
-// executed and the attempt has failed with status 126.
+// executed and the attempt has failed with status 126. The disk of the attempts'
+// folder may be full: nothing new starts and the board says so, what runs keeps its
+// result and up to a mebibyte of its output in memory until the bus has them, and
+// output beyond that is cut.
+//
+// # Confinement
+//
+// An attempt may get folders of its own (scratch), limits, another user where the
+// worker is root's, and a container (exec_prefix). The container is no child of
+// what starts it: it is stopped by the id in its cidfile after every attempt and,
+// where the worker died, at its next start. One that cannot be stopped counts as a
+// survivor. In a container the approved program is checked by its path alone.
 package worker

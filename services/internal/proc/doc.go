@@ -14,6 +14,9 @@
 //     only be executed by path, so it is checked immediately before and after, and [Outcome] says which of both it was.
 //   - The child gets stdin, stdout, stderr and no other descriptor; the environment it is given and no other variable but
 //     the marker; default signal dispositions; no controlling terminal; no way to gain privileges.
+//   - Limits, nice value and user are in force before the program's first instruction.
+//   - Processor time is summed over every process that the tree has left behind, waited for by its parent or not; a process
+//     whose parent ignores SIGCHLD is counted by nobody.
 //   - Memory does not grow with the output: bytes go to the caller's writers as they come.
 //
 // # Who owns what
