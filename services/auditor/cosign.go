@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	modtlog "golang.org/x/mod/sumdb/tlog"
-
 	"github.com/banksman/banksman/services/internal/tlog"
 	"github.com/banksman/banksman/services/internal/witness"
 )
@@ -72,7 +70,7 @@ func (a *auditor) cosign(ctx context.Context) error {
 func (c *cosigner) show(ctx context.Context, head tlog.Checkpoint) (all bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
-	grown := func(old int64) (modtlog.TreeProof, error) { return c.a.reader.ProveGrowth(old, head.Size) }
+	grown := func(old int64) (tlog.TreeProof, error) { return c.a.reader.ProveGrowth(old, head.Size) }
 	lines := make([]string, len(c.policy.Witnesses))
 	errs := make([]error, len(lines))
 	var group sync.WaitGroup

@@ -23,6 +23,11 @@
 // freshness. A forged event fails authenticity also after the auditor has reported
 // it, because it is in the log for ever; the reason says whether it was reported.
 //
+// It also holds the auditor to its own word: each head that was published on the
+// stream, or that somebody kept ([Options.Anchor]), must be a head of this log, and
+// witnesses are asked what they have seen of it. [Drill] attacks a log made for it and
+// shows which layer finds what.
+//
 // # Who owns what
 //
 // The auditor owns the log folder, its lock file and the job index, which is derived
@@ -32,6 +37,7 @@
 //
 // The bus may be away: nothing is sealed, and the board says so. A disk that fails
 // under the log ends the role; what is on disk is then read again at the next start.
-// The checkpoint key may be missing from the trust file in force: nothing is signed
+// A witness may be away: the log goes on, its head is cosigned later, and a verifier
+// that asks for a quorum says so. The checkpoint key may be missing from the trust file in force: nothing is signed
 // with it then.
 package auditor

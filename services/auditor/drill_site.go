@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"golang.org/x/mod/sumdb/note"
-	modtlog "golang.org/x/mod/sumdb/tlog"
 
 	"github.com/banksman/banksman/events"
 	"github.com/banksman/banksman/services/internal/keys"
@@ -210,7 +209,7 @@ func (s *drillSite) cosign(ctx context.Context, h drillHost) error {
 	if err != nil {
 		return err
 	}
-	grown := func(old int64) (modtlog.TreeProof, error) { return r.ProveGrowth(old, head.Size) }
+	grown := func(old int64) (tlog.TreeProof, error) { return r.ProveGrowth(old, head.Size) }
 	client := witness.Client{Witness: s.policy.Witnesses[0]}
 	lines, err := client.Cosign(ctx, 0, head, grown)
 	if err != nil {

@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"time"
 
-	modtlog "golang.org/x/mod/sumdb/tlog"
-
 	"github.com/banksman/banksman/services/internal/tlog"
 	"github.com/banksman/banksman/services/internal/witness"
 )
@@ -74,7 +72,7 @@ func (v *verifier) askGrowth(ctx context.Context, w witness.Witness, old int64, 
 }
 
 // growthOf proves how a log on disk grew.
-func growthOf(dir string, old, size int64) (modtlog.TreeProof, error) {
+func growthOf(dir string, old, size int64) (tlog.TreeProof, error) {
 	r, err := tlog.OpenReader(dir)
 	if err != nil {
 		return nil, err

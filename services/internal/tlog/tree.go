@@ -89,3 +89,6 @@ func (h hashFile) ReadHashes(at []int64) ([]tlog.Hash, error) {
 	}
 	return out, nil
 }
+
+// TreeProof shows how a tree grew out of a smaller one, see [Reader.ProveGrowth].
+type TreeProof = tlog.TreeProof
