@@ -37,6 +37,11 @@ check: ## vet for Linux and darwin, staticcheck, formatting, generated files, th
 	$(GO) -C deploy/composetest test ./...
 	GO="$(GO)" scripts/vulncheck.sh
 
+.PHONY: soak
+soak: ## repeat what only time shows: many kills, long outages, ten minutes of fuzzing
+	BANKSMAN_SOAK=1 $(GO) test -timeout 3h ./services/front -run 'TestRolesAre|TestBusIsAway'
+	BANKSMAN_SOAK=1 $(GO) test -timeout 3h ./services/internal/policy -run TestSoak
+
 .PHONY: bench
 bench: build ## measure jobs, latency, verbs, memory and rounds, each beside a floor of the same run
 	BANKSMAN_BENCH="$(CURDIR)/bin" $(GO) test -C services/internal/bench -run '^TestBench$$' -count=1 -timeout 30m
@@ -45,6 +50,10 @@ bench: build ## measure jobs, latency, verbs, memory and rounds, each beside a f
 docker: ## build both container images; needs a docker engine and the base images
 	docker build -f deploy/Dockerfile --target role -t banksman:role .
 	docker build -f deploy/Dockerfile --target runner -t banksman:runner .
+
+.PHONY: interop
+interop: ## let another author's reader of transparency logs check an exported log
+	$(GO) -C services/auditor/interop test ./...
 
 .PHONY: generate
 generate: ## write what is derived: schemas, missing golden files, the README's generated regions
