@@ -328,10 +328,7 @@ func grantsOf(t *testing.T, s *lab.Site) (list []struct {
 		} `json:"grants"`
 	}
 	s.Must(0, "grant", "ls", "--all", "--json").JSON(t, &out)
-	for _, g := range out.Grants {
-		list = append(list, g)
-	}
-	return list
+	return append(list, out.Grants...)
 }
 
 func TestGrants(t *testing.T) {

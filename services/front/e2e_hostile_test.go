@@ -2,6 +2,7 @@ package front_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json/v2"
 	"fmt"
 	"net"
@@ -14,6 +15,7 @@ import (
 	"github.com/banksman/banksman/services/internal/agentapi"
 	"github.com/banksman/banksman/services/internal/keys"
 	"github.com/banksman/banksman/services/internal/lab"
+	"github.com/banksman/banksman/services/internal/localsock"
 	"github.com/banksman/banksman/services/internal/site"
 )
 
@@ -25,7 +27,7 @@ func post(t *testing.T, s *lab.Site, body []byte) (int, agentapi.Error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := http.Client{Transport: &http.Transport{DisableKeepAlives: true, Dial: func(string, string) (net.Conn, error) { return net.Dial("unix", l.ProposerSocket()) }}}
+	c := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return localsock.Dial(ctx, l.ProposerSocket()) }}}
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://proposer/v1/jobs", bytes.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
