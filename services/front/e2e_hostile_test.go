@@ -27,7 +27,9 @@ func post(t *testing.T, s *lab.Site, body []byte) (int, agentapi.Error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return localsock.Dial(ctx, l.ProposerSocket()) }}}
+	c := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return localsock.Dial(ctx, l.ProposerSocket())
+	}}}
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://proposer/v1/jobs", bytes.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
