@@ -26,12 +26,13 @@ func TestForgedApprovalsStartNothing(t *testing.T) {
 	dir := t.TempDir()
 	propose := func(mark string) string {
 		r := s.Must(0, "propose", "--cwd", dir, "--", "touch", mark)
-		id := strings.TrimSpace(r.Stdout)
-		lab.Eventually(t, "the job to wait for a person", func() bool {
-			j := show(t, s, id)
-			return j.Status == lifecycle.Pending && !j.Unresolved
-		})
-		return id
+		return settled(t, s, r)
+	}
+	proposeAs := func(token, mark string) string {
+		other := *s
+		other.Env = append(other.Env, "BANKSMAN_TOKEN="+token)
+		r := other.Must(0, "propose", "--cwd", dir, "--", "touch", mark)
+		return settled(t, s, r)
 	}
 	store := func(job, how string) (string, error) {
 		cmd := exec.Command(forge, "-dir", s.Dir, "-job", job, "-how", how)
@@ -42,7 +43,13 @@ func TestForgedApprovalsStartNothing(t *testing.T) {
 	s.Must(0, "approve", honest)
 	lab.Eventually(t, "the honest job to end", func() bool { return show(t, s, honest).Status == lifecycle.Succeeded })
 
+	s.Must(0, "actor", "add", "gone", "--role", "person")
+	s.Must(0, "actor", "revoke", "gone")
 	for how, code := range map[string]string{
+		"unknown":          "unknown_actor",
+		"key:gone":         "unknown_actor",
+		"key:worker":       "no_right",
+		"other-proposal":   "other_proposal",
 		"stranger":         "wrong_key",
 		"proposer":         "no_right",
 		"nobody":           "malformed",
@@ -75,6 +82,30 @@ func TestForgedApprovalsStartNothing(t *testing.T) {
 			}
 		})
 	}
+	t.Run("one's own proposal", func(t *testing.T) {
+		person := me(t, s)
+		token := "bmt_" + strings.Repeat("p", 43)
+		if err := os.WriteFile(filepath.Join(s.Dir, "tokens", "person."+person), []byte(token), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		job := proposeAs(token, "forged")
+		if r := s.Must(1, "approve", "--json", job); !strings.Contains(r.Stderr, `"self_approval"`) {
+			t.Errorf("want a coded refusal: %s", r)
+		}
+		if out, err := store(job, "self"); err != nil {
+			t.Fatalf("the forgery was not stored: %v\n%s", err, out)
+		}
+		lab.Eventually(t, "the job to be tainted", func() bool { return show(t, s, job).Tainted == "self_approval" })
+	})
+	t.Run("the same approval again", func(t *testing.T) {
+		if out, err := store(honest, "replay:"+honest); err != nil {
+			t.Fatalf("the forgery was not stored: %v\n%s", err, out)
+		}
+		lab.Eventually(t, "the job to be tainted", func() bool { return show(t, s, honest).Tainted == "bad_signature" })
+		if j := show(t, s, honest); len(j.Attempts) != 1 {
+			t.Errorf("it ran %d times", len(j.Attempts))
+		}
+	})
 	t.Run("the proposer's own rights", func(t *testing.T) {
 		job := propose("forged")
 		out, err := store(job, "denied")
@@ -98,4 +129,31 @@ func TestForgedApprovalsStartNothing(t *testing.T) {
 	if !v.Integrity.OK || v.Authenticity.OK || !v.Completeness.OK || !v.Freshness.OK {
 		t.Errorf("want authenticity alone to fail: %+v", v)
 	}
+}
+
+// settled waits until a proposal waits for a person, and returns its job.
+func settled(t *testing.T, s *lab.Site, r lab.Result) string {
+	t.Helper()
+	id := strings.TrimSpace(r.Stdout)
+	lab.Eventually(t, "the job to wait for a person", func() bool {
+		j := show(t, s, id)
+		return j.Status == lifecycle.Pending && !j.Unresolved
+	})
+	return id
+}
+
+// me is the person who decides from the site's folder.
+func me(t *testing.T, s *lab.Site) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(s.Dir, "banksman.toml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(text), "[person]")
+	_, after, _ = strings.Cut(after, "actor = \"")
+	actor, _, ok := strings.Cut(after, "\"")
+	if !ok {
+		t.Fatal("the configuration names no person")
+	}
+	return actor
 }

@@ -14,7 +14,7 @@ import (
 // attempts is what an agent that runs as a job tries in order to approve its own
 // next request. Each line prints "open: WHAT" when it got through.
 const attempts = `#!/bin/sh
-dir=$1 job=$2 up=$3 banksman=$4
+dir=$1 job=$2 up=$3 banksman=$4 url=$5
 got() { echo "open: $*"; }
 ls "$dir" 2>/dev/null | grep -q . && got "the folder's contents"
 cat "$dir"/keys/* 2>/dev/null | grep -q . && got "key files"
@@ -32,6 +32,12 @@ kill -0 "$up" 2>/dev/null && kill -STOP "$up" 2>/dev/null && kill -CONT "$up" &&
 for p in /proc/[0-9]*; do ls "$p/root$dir/keys" 2>/dev/null | grep -q . && got "keys through $p"; done
 BANKSMAN_DIR=$dir "$banksman" approve "$job" >/dev/null 2>&1 && got "the approve verb"
 BANKSMAN_DIR=$dir "$banksman" propose -- true >/dev/null 2>&1 && got "the proposer's socket"
+own=$(mktemp -d)/own # a site of one's own, pointed at the real bus
+BANKSMAN_DIR=$own "$banksman" init --no-passphrase >/dev/null 2>&1
+sed -i "s|^bus_url = .*|bus_url = \"$url\"|" "$own/banksman.toml"
+BANKSMAN_DIR=$own "$banksman" approve "$job" >/dev/null 2>&1 && got "the bus's port with a key of its own"
+BANKSMAN_DIR=$own "$banksman" ls >/dev/null 2>&1 && got "the bus's port to read"
+rm -rf "$own"
 [ -n "$BANKSMAN_TOKEN$BANKSMAN_DIR$BANKSMAN_SOCKET" ] && got "variables of the site"
 ls /proc/self/fd | grep -qv '^[0123]$' && got "inherited descriptors"
 echo "tried everything as $(id -u)"
@@ -51,7 +57,7 @@ func TestJobCannotApproveItself(t *testing.T) {
 	target := strings.TrimSpace(s.Must(0, "propose", "--", "sh", "-c", "echo owned").Stdout)
 	lab.Eventually(t, "the target to wait", func() bool { return show(t, s, target).Status == lifecycle.Pending })
 
-	agent := s.Must(0, "propose", "--cwd", dir, "--", "sh", script, s.Dir, target, fmt.Sprint(up.Pid()), binary)
+	agent := s.Must(0, "propose", "--cwd", dir, "--", "sh", script, s.Dir, target, fmt.Sprint(up.Pid()), binary, busURL(t, s))
 	id := strings.TrimSpace(agent.Stdout)
 	s.Must(0, "approve", id)
 	lab.Eventually(t, "the agent to end", func() bool { return show(t, s, id).Status.Final() })
@@ -88,4 +94,19 @@ func TestUnsafeSharedUserIsShown(t *testing.T) {
 	if a := show(t, s, j.Job).Approvals; len(a) != 1 || !a[0].UnsafeSharedUser {
 		t.Errorf("the approval does not say so: %+v", a)
 	}
+}
+
+// busURL is where the site's bus listens.
+func busURL(t *testing.T, s *lab.Site) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(s.Dir, "banksman.toml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(text), "bus_url = \"")
+	url, _, ok := strings.Cut(after, "\"")
+	if !ok {
+		t.Fatal("the configuration names no bus")
+	}
+	return url
 }

@@ -24,7 +24,7 @@ import (
 func main() {
 	dir := flag.String("dir", os.Getenv(site.EnvDir), "the site's folder")
 	job := flag.String("job", "", "the job to approve")
-	how := flag.String("how", "stranger", "stranger, proposer, nobody, replay:JOB, expired, other-resolution or denied")
+	how := flag.String("how", "stranger", "stranger, unknown, key:ACTOR, proposer, nobody, replay:JOB, expired, other-proposal, other-resolution, self or denied")
 	flag.Parse()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
@@ -96,12 +96,20 @@ func (f *forger) message(ctx context.Context, how string) (events.Message, error
 	case "proposer": // the proposer's own key under its own name
 		actor = "proposer"
 		signer, err = keys.LoadSigner(f.layout.SignKey(actor), nil)
-	case "nobody": // no signature at all
-	case "expired", "other-resolution": // the person's real key, stolen, and a useless approval
+	case "unknown": // a name that no trust file has
+		actor = "mallory"
+	case "key": // an actor's real keys, such as one that was revoked
+		actor = from
 		signer, err = keys.LoadSigner(f.layout.SignKey(actor), nil)
-		if how == "expired" {
+	case "nobody": // no signature at all
+	case "expired", "other-proposal", "other-resolution", "self": // the person's real key, stolen, and a useless approval
+		signer, err = keys.LoadSigner(f.layout.SignKey(actor), nil)
+		switch how {
+		case "expired":
 			approval.ValidS = 0
-		} else {
+		case "other-proposal":
+			approval.Proposal = strings.Repeat("0", 64)
+		case "other-resolution":
 			approval.Resolution = strings.Repeat("0", 64)
 		}
 	case "replay": // a real approval of another job, moved
