@@ -21,7 +21,7 @@ test: ## run every test in a random order; needs Go and git only
 
 .PHONY: race
 race: ## run every test under the race detector; needs a C compiler
-	CGO_ENABLED=1 $(GO) test -race -shuffle=on ./...
+	CGO_ENABLED=1 $(GO) test -race -shuffle=on -timeout 25m ./...
 
 # Tools have a module of their own, so that the programs' modules hold none.
 tool := $(GO) tool -modfile=scripts/tools/go.mod

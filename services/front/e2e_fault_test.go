@@ -37,8 +37,11 @@ func seed(t *testing.T) uint64 {
 func TestRolesAreKilled(t *testing.T) {
 	t.Parallel()
 	kills := 8
-	if soak() {
+	switch {
+	case soak():
 		kills = 50
+	case lab.RaceEnabled:
+		kills = 4 // of processes that cost several times as much
 	}
 	random := rand.New(rand.NewPCG(seed(t), 0))
 	f, y := newFleet(t)

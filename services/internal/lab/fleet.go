@@ -12,7 +12,7 @@ import (
 // BuildAll compiles every command of the module into dir.
 func BuildAll(dir string) error {
 	args := []string{"build", "-o", dir + string(filepath.Separator)}
-	if raceEnabled {
+	if RaceEnabled {
 		args = append(args, "-race")
 	}
 	cmd := exec.Command("go", append(args, "github.com/banksman/banksman/cmd/...")...)

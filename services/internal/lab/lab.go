@@ -26,7 +26,7 @@ const Patience = 60 * time.Second
 func Build(dir, pkg string) (string, error) {
 	out := filepath.Join(dir, filepath.Base(pkg))
 	args := []string{"build", "-o", out}
-	if raceEnabled {
+	if RaceEnabled {
 		args = append(args, "-race")
 	}
 	cmd := exec.Command("go", append(args, "github.com/banksman/banksman/"+pkg)...)

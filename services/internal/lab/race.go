@@ -2,5 +2,6 @@
 
 package lab
 
-// raceEnabled builds commands under test with the race detector, too.
-const raceEnabled = true
+// RaceEnabled says that this test was built with the race detector. Commands
+// under test then are, too, and cost several times as much.
+const RaceEnabled = true
