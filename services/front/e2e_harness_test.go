@@ -9,13 +9,17 @@ import (
 	"github.com/banksman/banksman/services/internal/view"
 )
 
-// binary is the banksman under test, built once for the package.
-var binary string
+// binary is the banksman under test, built once for the package; unraced is the
+// same without the race detector, for tests that harden passphrases.
+var binary, unraced string
 
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "banksman-e2e-")
 	if err == nil {
 		binary, err = lab.Build(dir, "cmd/banksman")
+	}
+	if err == nil {
+		unraced, err = lab.BuildPlain(dir, "cmd/banksman")
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

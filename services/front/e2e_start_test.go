@@ -108,7 +108,7 @@ func TestPassphraseGuardsDecisionsOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := lab.NewSite(t, binary)
+	s := lab.NewSite(t, unraced)
 	s.Dir = filepath.Join(dir, "site")
 	s.Must(0, "init", "--passphrase-file", secret)
 	s.Up()

@@ -17,7 +17,7 @@ import (
 // shows it.
 func TestPassphraseOnATerminal(t *testing.T) {
 	t.Parallel()
-	s := lab.NewSite(t, binary)
+	s := lab.NewSite(t, unraced)
 	s.Dir = filepath.Join(t.TempDir(), "site")
 	shown := dialogue(t, s, []string{"init"}, "correct horse battery", "correct horse battery")
 	if !strings.Contains(shown, "Made site") {
