@@ -47,7 +47,12 @@ func dialogue(t *testing.T, s *lab.Site, args []string, answers ...string) strin
 	r := bufio.NewReader(io.TeeReader(tty, &shown))
 	for _, a := range answers {
 		prompt := ""
-		for !strings.HasSuffix(prompt, ": ") || !strings.Contains(prompt, "assphrase") && !strings.Contains(prompt, "again") {
+		asked := func() bool { // a long prompt is wrapped, also before its last space
+			lines := strings.Split(strings.ReplaceAll(prompt, "banksman: ", ""), "\n")
+			last := strings.TrimSpace(strings.Join(lines[max(0, len(lines)-3):], ""))
+			return strings.HasSuffix(last, ":") && strings.HasSuffix(prompt, " ") && (strings.Contains(last, "assphrase") || strings.Contains(last, "again"))
+		}
+		for !asked() {
 			b, err := r.ReadByte()
 			if err != nil {
 				t.Fatalf("no prompt: %v\n%s", err, shown.String())

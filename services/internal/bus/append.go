@@ -120,8 +120,10 @@ func (c *Conn) deliver(ctx context.Context, m events.Message, doubt bool) (seq u
 		switch {
 		case err == nil:
 			return seq, false, nil
-		case errors.Is(err, errUnsent), errors.Is(err, errNoResponders):
-		case transient(err):
+		case errors.Is(err, errUnsent):
+		case errors.Is(err, errNoResponders), transient(err):
+			// While the server takes up a new trust file it may say that nobody
+			// responds to a message that it has stored.
 			doubt = true
 		case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, ErrClosed):
 			return 0, true, unanswered(what, err) // it went out, and nobody waited for the answer
