@@ -3,6 +3,7 @@ package bus
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -89,11 +90,23 @@ func (c *Conn) outcome(attempt context.Context, err error) error {
 		errors.Is(err, nats.ErrDisconnected):
 		return errUnsent
 	case attempt.Err() != nil:
-		return context.Cause(attempt)
+		return ended(context.Cause(attempt))
 	case errors.Is(err, nats.ErrTimeout):
 		return errSilent
 	}
 	return err
+}
+
+// ended is why an attempt was given up. A caller may end its context for a reason
+// of its own; that is a cancellation like any other, and what was sent may have
+// arrived.
+func ended(cause error) error {
+	var denied *Denied
+	if transient(cause) || errors.As(cause, &denied) || errors.Is(cause, ErrClosed) ||
+		errors.Is(cause, context.Canceled) || errors.Is(cause, context.DeadlineExceeded) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", context.Canceled, cause)
 }
 
 // transient says whether another attempt may fare better.
