@@ -11,14 +11,8 @@ import (
 	"github.com/banksman/banksman/services/internal/lab"
 )
 
-// kills is how often up is killed in mid-publish. Under the race detector every
-// process costs several times as much, and the same windows are hit less often.
-func kills() int {
-	if lab.RaceEnabled {
-		return 6
-	}
-	return 20
-}
+// kills is how often up is killed in mid-publish.
+const kills = 20
 
 // What was acknowledged is never lost: up is killed while four proposers
 // publish, over and over, and every job whose propose exited 0 is there
@@ -27,12 +21,12 @@ func TestKilledInMidPublish(t *testing.T) {
 	t.Parallel()
 	s := lab.NewSite(t, binary)
 	var acknowledged []string
-	for round := range kills() {
+	for round := range kills {
 		up := s.Up()
 		acknowledged = append(acknowledged, publishUntilKilled(t, s, up, 3+round%5)...)
 	}
 	s.Up()
-	if len(acknowledged) < kills()*3 {
+	if len(acknowledged) < kills*3 {
 		t.Fatalf("only %d proposals were acknowledged", len(acknowledged))
 	}
 	for _, id := range acknowledged {

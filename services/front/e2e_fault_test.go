@@ -37,11 +37,8 @@ func seed(t *testing.T) uint64 {
 func TestRolesAreKilled(t *testing.T) {
 	t.Parallel()
 	kills := 8
-	switch {
-	case soak():
+	if soak() {
 		kills = 50
-	case lab.RaceEnabled:
-		kills = 4 // of processes that cost several times as much
 	}
 	random := rand.New(rand.NewPCG(seed(t), 0))
 	f, y := newFleet(t)
