@@ -119,7 +119,7 @@ func (d *desk) list(ctx context.Context, data []byte) (any, error) {
 		q.Limit = defaultLimit
 	}
 	d.fresh(ctx)
-	list, more, err := d.a.index.List(index.Query{Status: q.Status, Pool: q.Pool, Limit: min(q.Limit, maxLimit), Before: q.Before})
+	list, more, err := d.a.index.List(index.Query{Status: q.Status, Pool: q.Pool, Proposer: q.From, Limit: min(q.Limit, maxLimit), Before: q.Before})
 	if err != nil {
 		return nil, answerError(err)
 	}

@@ -83,6 +83,7 @@ func (a *app) lsCommand() *cobra.Command {
 	}
 	cmd.Flags().StringSliceVar(&status, "status", nil, "only these statuses")
 	cmd.Flags().StringVar(&q.Pool, "pool", "", "only this pool")
+	cmd.Flags().StringVar(&q.From, "proposer", "", "only this proposer's, as in agent:local")
 	cmd.Flags().IntVar(&q.Limit, "limit", 50, "at most so many")
 	cmd.Flags().BoolVar(&refused, "refused", false, "proposals that were refused before they became jobs: who, why and how many")
 	return cmd

@@ -229,7 +229,7 @@ func (s *shift) forget(r record) {
 // perform executes a claimed attempt and publishes its end.
 func (s *shift) perform(a *attempt) {
 	kit := s.outfit(s.life, a.job.Proposal.Env)
-	rec := newRecorder(s.journal.spool(a.rec), s.cfg.MaxOutputBytes, time.Now(), kit.rules)
+	rec := newRecorder(s.journal.spool(a.rec), kept(s.cfg.MaxOutputBytes, a.seen.decision.MaxOutput_bytes), time.Now(), kit.rules)
 	var publishing sync.WaitGroup
 	begun := a.rec
 	publishing.Go(func() {
@@ -259,6 +259,15 @@ func (s *shift) perform(a *attempt) {
 	}
 	rec.discard()
 	s.finish(s.life, a.rec, a.job.LastSeq)
+}
+
+// kept is how much of each output stream is stored: what the worker keeps, or the
+// policy's ceiling where there is one and it is lower.
+func kept(own int64, ceiling int) int64 {
+	if ceiling > 0 {
+		own = min(own, int64(ceiling))
+	}
+	return own
 }
 
 // execute runs the program to its end.

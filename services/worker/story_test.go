@@ -62,6 +62,24 @@ func TestAllowedJobRunsAndItsOutputArrives(t *testing.T) {
 	}
 }
 
+// The rule's ceiling on output holds where the worker would keep more.
+func TestPolicyBoundsTheOutputThatIsKept(t *testing.T) {
+	y := newYard(t, strings.Replace(rules, "program = \"echo\"\n", "program = \"echo\"\nmax_output_bytes = 4\n", 1))
+	y.hire("worker", "").run()
+	id := y.propose([]string{"echo", "hello", "world"})
+	y.allow(id)
+	y.seal()
+	j := y.ends(id)
+	a := j.Current()
+	if a == nil || a.Result == nil {
+		t.Fatalf("attempt %+v", a)
+	}
+	out := a.Result.Stdout
+	if got := y.output(id, 1, "stdout"); string(got) != "hed\n" || out.Bytes != 12 || out.StoredBytes != 4 || out.CutBytes != 8 {
+		t.Errorf("kept %q, described as %+v", got, out)
+	}
+}
+
 func TestChangedProgramIsNotExecuted(t *testing.T) {
 	y := newYard(t, rules)
 	y.hire("worker", "").run()

@@ -65,6 +65,11 @@ func putJob(tx *bolt.Tx, j lifecycle.Job, moved map[lifecycle.Status]int64) erro
 		if err := ids.Put([]byte(j.ID), at); err != nil {
 			return err
 		}
+		if j.Proposal != nil {
+			if err := tx.Bucket(bucketFrom).Put(append(fromPrefix(j.Proposal.Proposer.String()), at...), []byte(j.ID)); err != nil {
+				return err
+			}
+		}
 	} else {
 		at = append([]byte(nil), at...) // a Put may move what Get returned
 		before, err := decodeJob(jobs.Get(at))

@@ -3,6 +3,7 @@ package index
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -71,10 +72,16 @@ func (x *Index) Job(idOrPrefix string) (j lifecycle.Job, err error) {
 
 // Query chooses jobs. The zero Query is all jobs that were proposed.
 type Query struct {
-	Status []lifecycle.Status // none means every one
-	Pool   string             // empty means every one
-	Limit  int                // at most so many, newest first; 0 means none
-	Before string             // a job's id: only jobs that are older; empty means from the newest
+	Status   []lifecycle.Status // none means every one
+	Pool     string             // empty means every one
+	Proposer string             // as in "agent:local"; empty means every one
+	Limit    int                // at most so many, newest first; 0 means none
+	Before   string             // a job's id: only jobs that are older; empty means from the newest
+}
+
+// among says whether a job of the query's proposer is one of the others' choice, too.
+func (q Query) among(j lifecycle.Job) bool {
+	return (q.Pool == "" || j.Pool == q.Pool) && (len(q.Status) == 0 || slices.Contains(q.Status, j.Status))
 }
 
 // List returns jobs, newest first, and whether there are more of them.
@@ -95,13 +102,20 @@ func (x *Index) List(q Query) (jobs []lifecycle.Job, more bool, err error) {
 			if key == nil {
 				return nil
 			}
-			if len(jobs) >= q.Limit {
+			if q.Proposer == "" && len(jobs) >= q.Limit {
 				more = true
 				return nil
 			}
 			j, err := decodeJob(tx.Bucket(bucketJobs).Get(place(at)))
 			if err != nil {
 				return err
+			}
+			if q.Proposer != "" && !q.among(j) {
+				continue
+			}
+			if len(jobs) >= q.Limit {
+				more = true
+				return nil
 			}
 			jobs = append(jobs, j)
 		}
@@ -121,7 +135,14 @@ type keyRange struct {
 	key    []byte // nil at the end
 }
 
+// newWalk goes through what status and pool choose, or through all jobs of one
+// proposer, of which there are few enough to look at each.
 func newWalk(tx *bolt.Tx, q Query, before uint64) *walk {
+	if q.Proposer != "" {
+		r := &keyRange{prefix: fromPrefix(q.Proposer), cursor: tx.Bucket(bucketFrom).Cursor()}
+		r.seekBefore(before)
+		return &walk{ranges: []*keyRange{r}}
+	}
 	statuses := q.Status
 	if len(statuses) == 0 {
 		statuses = lifecycle.Statuses[1:]

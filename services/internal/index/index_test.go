@@ -164,6 +164,7 @@ func TestAgainstNaive(t *testing.T) {
 				j, known := all[id]
 				if !known {
 					j = job(id, rapid.SampledFrom([]string{"p", "q"}).Draw(r, "pool"), "", seq)
+					j.Proposal.Proposer = events.Proposer{Kind: "agent", ID: rapid.SampledFrom([]string{"a", "ab"}).Draw(r, "proposer")}
 				}
 				j.Status, j.LastSeq = rapid.SampledFrom(statuses).Draw(r, "status"), seq
 				all[id], batch[id] = j, j
@@ -183,10 +184,11 @@ func TestAgainstNaive(t *testing.T) {
 			r.Fatalf("counts %v, want %v, %v", got, counts, err)
 		}
 		q := Query{Limit: rapid.IntRange(1, 5).Draw(r, "limit"), Pool: rapid.SampledFrom([]string{"", "p", "q", "none"}).Draw(r, "query pool")}
+		q.Proposer = rapid.SampledFrom([]string{"", "agent:a", "agent:ab", "agent:none"}).Draw(r, "query proposer")
 		q.Status = rapid.SliceOfNDistinct(rapid.SampledFrom(statuses), 0, 3, rapid.ID).Draw(r, "query status")
 		var want []lifecycle.Job
 		for _, j := range all {
-			if (q.Pool == "" || j.Pool == q.Pool) && (len(q.Status) == 0 || slices.Contains(q.Status, j.Status)) {
+			if (q.Pool == "" || j.Pool == q.Pool) && (q.Proposer == "" || j.Proposal.Proposer.String() == q.Proposer) && (len(q.Status) == 0 || slices.Contains(q.Status, j.Status)) {
 				want = append(want, j)
 			}
 		}

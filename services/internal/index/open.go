@@ -18,7 +18,7 @@ import (
 )
 
 // format changes when the keys or values change; another format is begun anew.
-const format = "banksman-index/1"
+const format = "banksman-index/2"
 
 // closedMark in the marker file says that the database was synced and closed.
 const closedMark = "closed"
@@ -32,6 +32,7 @@ var (
 	bucketJobs   = []byte("jobs")   // place -> job
 	bucketStatus = []byte("status") // status 0 place -> job id
 	bucketPool   = []byte("pool")   // pool 0 status 0 place -> job id
+	bucketFrom   = []byte("from")   // proposer 0 place -> job id
 	bucketCounts = []byte("counts") // status -> number
 	bucketFacts  = []byte("facts")  // the caller's
 
@@ -39,7 +40,7 @@ var (
 	keyPosition = []byte("position")
 )
 
-var buckets = [][]byte{bucketMeta, bucketIDs, bucketJobs, bucketStatus, bucketPool, bucketCounts, bucketFacts}
+var buckets = [][]byte{bucketMeta, bucketIDs, bucketJobs, bucketStatus, bucketPool, bucketFrom, bucketCounts, bucketFacts}
 
 // Position is how far into the audit log the index is complete.
 type Position struct {

@@ -65,6 +65,8 @@ func placeOf(key []byte) (uint64, bool) {
 
 func statusPrefix(s lifecycle.Status) []byte { return append([]byte(s), 0) }
 
+func fromPrefix(proposer string) []byte { return append([]byte(proposer), 0) }
+
 func poolPrefix(pool string, s lifecycle.Status) []byte {
 	return append(append([]byte(pool), 0), statusPrefix(s)...)
 }

@@ -163,7 +163,7 @@ func (w *importer) roots(folder string) []string {
 
 // notes says what has no counterpart.
 func (w *importer) notes() {
-	w.lose("max_output_chars counts characters of each stream and keeps the tail; max_output_bytes counts bytes of both")
+	w.lose("max_output_chars counts characters and keeps the tail; max_output_bytes counts bytes, and of each stream the head is kept as well")
 	if w.file.Env != nil {
 		w.lose("environment_allowlist: which variables of a worker its jobs see is set in the worker's configuration, not in the policy")
 	}

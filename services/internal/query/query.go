@@ -37,6 +37,7 @@ type GetRequest struct {
 type List struct {
 	Status []lifecycle.Status `json:"status,omitempty"` // empty for all
 	Pool   string             `json:"pool,omitempty"`
+	From   string             `json:"from,omitempty"`   // a proposer, as in "agent:local"
 	Limit  int                `json:"limit,omitempty"`  // 0 for the default of 200; at most 1000
 	Before string             `json:"before,omitempty"` // a job id: list those older than it
 }
