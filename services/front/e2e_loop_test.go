@@ -65,6 +65,7 @@ func TestRoundsLeaveNothingBehindAndLoseNothing(t *testing.T) {
 	repo := project(t, s, "notes", `cat >>notes.txt
 echo left >"new file"
 echo "round $(wc -l <notes.txt)"
+printf '\033]0;owned\007\033[2Jerased\n'
 `+binary+` propose -- true >/dev/null
 (setsid sleep 1000 &) # must not outlive the round
 `, "max_rounds = 3")
@@ -86,6 +87,12 @@ echo "round $(wc -l <notes.txt)"
 		if r := s.Must(0, "round", "tail", r.Round); !strings.HasPrefix(r.Stdout, "round ") {
 			t.Errorf("the round's output: %s", r)
 		}
+	}
+	if seen := onScreen(t, s, "round", "tail", rounds.Rounds[0].Round); strings.ContainsAny(seen, "\x1b\a") || !strings.Contains(seen, "erased\r\n") {
+		t.Errorf("a terminal got %q", seen)
+	}
+	if seen := onScreen(t, s, "round", "tail", "--raw", rounds.Rounds[0].Round); !strings.Contains(seen, "\x1b[2Jerased") {
+		t.Errorf("a terminal that asked for everything got %q", seen)
 	}
 	if got := git(t, repo, "status", "--porcelain"); !strings.Contains(got, "notes.txt") || git(t, repo, "stash", "list") != "" {
 		t.Errorf("the user's tree was touched: %q", got)

@@ -61,14 +61,30 @@ func TestTailAndReplay(t *testing.T) {
 	s.Must(2, "replay", "--speed", "0", j.Job)
 	s.Must(1, "tail", "no-such-job")
 
-	cmd := s.Command(t.Context(), "tail", j.Job)
+	for _, verb := range []string{"tail", "run"} {
+		args := []string{verb, j.Job}
+		if verb == "run" {
+			args = []string{verb, "--attach", j.Job}
+		}
+		if seen := onScreen(t, s, args...); strings.Contains(seen, "\x1b") || !strings.Contains(seen, "two\r\n") {
+			t.Errorf("%s: a terminal got %q", verb, seen)
+		}
+	}
+}
+
+// onScreen runs a command that succeeds on a terminal of its own and returns what
+// the terminal got.
+func onScreen(t *testing.T, s *lab.Site, args ...string) string {
+	t.Helper()
+	cmd := s.Command(t.Context(), args...)
 	screen, err := pty.Start(cmd)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer screen.Close()
 	seen, _ := io.ReadAll(screen) // its end is an error on Linux
-	if err := cmd.Wait(); err != nil || strings.Contains(string(seen), "\x1b") || !strings.Contains(string(seen), "two\r\n") {
-		t.Errorf("a terminal got %q, %v", seen, err)
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%q: %v, %q", args, err, seen)
 	}
+	return string(seen)
 }

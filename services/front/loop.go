@@ -12,6 +12,7 @@ import (
 	"github.com/banksman/banksman/events"
 	"github.com/banksman/banksman/events/lifecycle/loop"
 	"github.com/banksman/banksman/services/host"
+	"github.com/banksman/banksman/services/internal/agentapi"
 	"github.com/banksman/banksman/services/internal/bus"
 	"github.com/banksman/banksman/services/internal/keys"
 	"github.com/banksman/banksman/services/internal/loops"
@@ -255,7 +256,7 @@ func showRound(w io.Writer, v query.RoundView) {
 }
 
 func (a *app) roundTailCommand() *cobra.Command {
-	var follow bool
+	var follow, raw bool
 	cmd := &cobra.Command{
 		Use: "tail ROUND", Short: "Print the output of a round", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -270,17 +271,19 @@ func (a *app) roundTailCommand() *cobra.Command {
 				return err
 			}
 			r := loops.Reader{Bus: c, Standing: host.NewStanding(c, s, l)}
-			return a.tailRound(ctx, c, r, v, follow)
+			out := a.sheets(raw)
+			return errors.Join(a.tailRound(ctx, c, r, v, follow, out.put), out.end())
 		},
 	}
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on until the round has ended")
+	rawFlag(cmd, &raw)
 	return cmd
 }
 
 // tailEvery is how often a followed round's output is looked for.
 const tailEvery = 200 * time.Millisecond
 
-func (a *app) tailRound(ctx context.Context, c *bus.Conn, r loops.Reader, v query.RoundView, follow bool) error {
+func (a *app) tailRound(ctx context.Context, c *bus.Conn, r loops.Reader, v query.RoundView, follow bool, put func(agentapi.Chunk) error) error {
 	tick := time.NewTicker(tailEvery)
 	defer tick.Stop()
 	for next := 0; ; {
@@ -289,14 +292,9 @@ func (a *app) tailRound(ctx context.Context, c *bus.Conn, r loops.Reader, v quer
 		if err != nil {
 			return err
 		}
-		err = c.ReadOutput(ctx, v.Project, v.Round, 1, next, func(n int, stream string, _ int64, data []byte) error {
+		err = c.ReadOutput(ctx, v.Project, v.Round, 1, next, func(n int, stream string, atMS int64, data []byte) error {
 			next = n + 1
-			w := a.out
-			if stream == "stderr" {
-				w = a.err
-			}
-			_, err := w.Write(data)
-			return err
+			return put(agentapi.Chunk{N: n, Stream: stream, AtMS: atMS, Data: data})
 		})
 		if err != nil || !follow || loops.ViewRound(now).State == "ended" {
 			return err

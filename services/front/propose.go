@@ -219,6 +219,7 @@ func (a *app) runCommand() *cobra.Command {
 	var f proposalFlags
 	var wait time.Duration
 	var attach string
+	var raw bool
 	cmd := &cobra.Command{
 		Use: "run [flags] -- COMMAND [ARGUMENT...]", Short: "Ask for a command, wait, show its output, exit with its status", GroupID: "ask",
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -243,13 +244,15 @@ func (a *app) runCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			r := &runner{app: a, client: c, job: j}
-			return r.run(cmd.Context(), cmd.Flags().Changed("wait"), wait)
+			r := &runner{app: a, client: c, job: j, out: a.sheets(raw)}
+			r.out.objects = nil // its output is the command's own
+			return errors.Join(r.run(cmd.Context(), cmd.Flags().Changed("wait"), wait), r.out.end())
 		},
 	}
 	f.add(cmd)
 	cmd.Flags().DurationVar(&wait, "wait", 0, "longest wait for the decision (default: no bound)")
 	cmd.Flags().StringVar(&attach, "attach", "", "follow this job of yours instead of asking for a command")
+	rawFlag(cmd, &raw)
 	return cmd
 }
 
@@ -258,6 +261,7 @@ type runner struct {
 	app    *app
 	client *agentapi.Client
 	job    view.Detail
+	out    *sheets
 	said   string // the last state that was told
 }
 
@@ -280,7 +284,7 @@ func (r *runner) run(ctx context.Context, bounded bool, wait time.Duration) erro
 		if len(r.job.Attempts) < attempt {
 			return r.end()
 		}
-		if _, err := r.client.Output(ctx, r.job.Job.Job, attempt, next, r.write); err != nil {
+		if _, err := r.client.Output(ctx, r.job.Job.Job, attempt, next, r.out.put); err != nil {
 			return r.interrupted(ctx, ctx, err)
 		}
 		running := func(j view.Detail) bool { return len(j.Attempts) == attempt && j.Status == lifecycle.Running }
@@ -340,15 +344,6 @@ func (r *runner) tell() {
 		r.said = line
 		r.app.say("%s", line)
 	}
-}
-
-func (r *runner) write(c agentapi.Chunk) error {
-	w := r.app.out
-	if c.Stream == "stderr" {
-		w = r.app.err
-	}
-	_, err := w.Write(c.Data)
-	return err
 }
 
 // interrupted says how to go on when waiting was ended.

@@ -89,6 +89,11 @@ func (a *app) tailCommand() *cobra.Command {
 
 func outputFlags(cmd *cobra.Command, attempt *int, raw *bool) {
 	cmd.Flags().IntVar(attempt, "attempt", 0, "output of this attempt alone (default: the last one and those that follow)")
+	rawFlag(cmd, raw)
+}
+
+// rawFlag is of every verb that shows what a program wrote.
+func rawFlag(cmd *cobra.Command, raw *bool) {
 	cmd.Flags().BoolVar(raw, "raw", false, "do not make the output safe for a terminal")
 }
 
