@@ -16,6 +16,7 @@ type Config struct {
 	MaxArgs        int      `toml:"max_args" doc:"Largest number of arguments of a proposal. 1 to 4096."`
 	MaxBytes       int      `toml:"max_bytes" doc:"Largest size of a whole proposal in bytes. 1024 to 196608, so that it fits a message of the stream."`
 	SecretPatterns []string `toml:"secret_patterns" doc:"Further regular expressions (RE2) of what is a secret here, beside those that are built in. A proposal with a text that matches is refused and not stored."`
+	SocketGroup    string   `toml:"socket_group" doc:"Group whose members may reach the proposer's socket; empty is the proposer's own user alone. A token is needed all the same. The proposer must be a member of it."`
 	MaxAttempts    int      `toml:"max_attempts" doc:"Largest number of attempts a proposal may ask for. 1 to 100."`
 
 	RatePerMinute  int `toml:"rate_per_minute" doc:"Proposals that one token may make in a minute. 0 to 1000000; 0 is no bound. Refusals and repetitions count."`

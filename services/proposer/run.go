@@ -51,6 +51,12 @@ func (r *Role) Run(ctx context.Context, env *host.Env) error {
 	if err != nil {
 		return fmt.Errorf("open the proposer's socket: %w", err)
 	}
+	if g := r.config.SocketGroup; g != "" {
+		if err := localsock.Share(env.Layout.ProposerSocket(), g); err != nil {
+			listener.Close()
+			return fmt.Errorf("open the proposer's socket, socket_group in [proposer]: %w", err)
+		}
+	}
 	base, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
 	server := &http.Server{

@@ -4,8 +4,9 @@
 //
 // The kernel bounds a socket's address to 107 bytes. Listen and Dial reach the
 // folder by a descriptor where the path is longer, so a deep home or a test's
-// temporary folder works like any other. A listener's socket is 0600 and
-// replaces one that a dead process left behind, never one that answers.
+// temporary folder works like any other. A listener's socket is 0600, or 0660
+// after [Share], and replaces one that a dead process left behind, never one that
+// answers.
 //
 // # What can go wrong
 //
@@ -19,7 +20,9 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"os/user"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"time"
 )
@@ -57,6 +60,32 @@ func Listen(path string) (net.Listener, error) {
 		return nil, fmt.Errorf("listen on %s: %w", path, err)
 	}
 	return &listener{Listener: l, path: path}, nil
+}
+
+// Share lets the members of a group connect to a socket that this process listens
+// on: they may pass its folder, though not list it, and write to the socket. The
+// process must be a member of the group itself, or root.
+func Share(path, group string) error {
+	g, err := user.LookupGroup(group)
+	if err != nil {
+		return fmt.Errorf("share %s: %w", path, err)
+	}
+	gid, err := strconv.Atoi(g.Gid)
+	if err != nil {
+		return fmt.Errorf("share %s with group %s: its number is %q", path, group, g.Gid)
+	}
+	for _, m := range []struct {
+		path string
+		mode fs.FileMode
+	}{{path, 0o660}, {filepath.Dir(path), 0o710}} { // the way in comes last
+		if err := os.Chown(m.path, -1, gid); err != nil {
+			return fmt.Errorf("share with group %s, which this process must be a member of: %w", group, err)
+		}
+		if err := os.Chmod(m.path, m.mode); err != nil {
+			return fmt.Errorf("share with group %s: %w", group, err)
+		}
+	}
+	return nil
 }
 
 // listener removes its socket by the path that it was asked for.
