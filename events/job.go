@@ -1,5 +1,7 @@
 package events
 
+import "strings"
+
 var jobKinds = []Def{
 	define[JobProposed]("job.proposed", 1, "an agent or a person had asked for a command, and the proposer had checked its form"),
 	define[JobResolved]("job.resolved", 1, "a worker of the pool had looked up what would run and taken its digests"),
@@ -127,6 +129,8 @@ type JobAssessed struct {
 	// Approvers are the actor tokens of the persons who may; empty for
 	// everybody with the right.
 	Approvers []string `json:"approvers,omitempty"`
+	// Confirm is "digest" when each yes has to name the digest of what would run.
+	Confirm string `json:"confirm,omitempty"`
 
 	Extra Extra `json:",embed"`
 }
@@ -152,11 +156,25 @@ type JobApproved struct {
 	ValidS int `json:"valid_s"`
 	// MaxAttempts bounds the attempts that the approval covers.
 	MaxAttempts int `json:"max_attempts"`
+	// Confirmed is how the person named the digest of what would run: its first
+	// digits, at least [MinDigestDigits]; empty when nobody asked for them.
+	Confirmed string `json:"confirmed,omitempty"`
 	// UnsafeSharedUser records that agents share the approver's user and
 	// could reach its files.
 	UnsafeSharedUser bool `json:"unsafe_shared_user,omitzero"`
 
 	Extra Extra `json:",embed"`
+}
+
+// MinDigestDigits is how many digits tell digests apart for people.
+const MinDigestDigits = 8
+
+// ConfirmDigest is the one form of [JobAssessed.Confirm].
+const ConfirmDigest = "digest"
+
+// NamesDigest says whether a prefix that a person gives names a digest.
+func NamesDigest(digest, prefix string) bool {
+	return len(prefix) >= MinDigestDigits && strings.HasPrefix(digest, strings.ToLower(prefix))
 }
 
 // JobDenied is a no.

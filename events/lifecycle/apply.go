@@ -37,6 +37,7 @@ const (
 	CodeTwice           = "approved_twice"
 	CodeNotPersons      = "needs_persons"
 	CodeNotApprover     = "not_an_approver"
+	CodeNotConfirmed    = "not_confirmed"
 	CodeTooLate         = "too_late"
 	CodeAttempt         = "attempt_not_covered"
 	CodeFence           = "fenced"
@@ -254,7 +255,7 @@ func (s *step) approved(p *events.JobApproved) error {
 	s.j.Approvals = append(s.j.Approvals, Approval{
 		Actor: actor, Basis: p.Basis, Seq: s.e.Seq, At: s.e.Time, Ruling: p.Ruling, Policy: p.Policy,
 		Expires: s.e.Time.Add(time.Duration(p.ValidS) * time.Second), MaxAttempts: p.MaxAttempts, UnsafeSharedUser: p.UnsafeSharedUser,
-		Grant: p.Grant, GrantUsed: p.GrantUsed,
+		Grant: p.Grant, GrantUsed: p.GrantUsed, Confirmed: events.NamesDigest(s.j.ResolutionDigest, p.Confirmed),
 	})
 	return s.enough(p.Basis)
 }
@@ -283,6 +284,9 @@ func (s *step) enough(basis string) error {
 	}
 	if named := s.j.Assessment.Approvers; len(named) > 0 && !slices.Contains(named, s.e.Subject.Actor) {
 		return s.late(CodeNotApprover, "policy lets only %s approve it", strings.Join(named, ", "))
+	}
+	if !s.j.Approvals[len(s.j.Approvals)-1].Confirmed && s.j.Assessment.Confirm != "" {
+		return s.late(CodeNotConfirmed, "policy wants the digest of what would run in the approval, and it names another one or none")
 	}
 	s.when = caseMore
 	if len(s.j.Approvals) >= s.j.Quorum {

@@ -96,6 +96,7 @@ type Approval struct {
 	UnsafeSharedUser bool
 	Grant            string // id, for basis "grant"
 	GrantUsed        uint64 // sequence of the use
+	Confirmed        bool   // the person named the digest of what would run
 }
 
 // Decline is a worker that cannot run the job.

@@ -63,7 +63,7 @@ var acts = []act{
 		return &events.JobResolved{Proposal: w.proposalDigest(a), Program: events.FileDigest{Path: a.text("path", "/bin/make")}, Cwd: "/src"}
 	}},
 	{"assess", "job.assessed", "gate", func(w *world, a args) any {
-		return &events.JobAssessed{Proposal: w.proposalDigest(a), Resolution: a.text("resolution", w.job.ResolutionDigest), Quorum: a.num("quorum", 1),
+		return &events.JobAssessed{Proposal: w.proposalDigest(a), Resolution: a.text("resolution", w.job.ResolutionDigest), Quorum: a.num("quorum", 1), Confirm: a["confirm"],
 			Approvers: strings.FieldsFunc(a.text("approvers", ""), func(r rune) bool { return r == ',' })}
 	}},
 	{"allow", "job.approved", "gate", func(w *world, a args) any { return w.approval(a, "policy") }},
@@ -120,6 +120,7 @@ func (w *world) approval(a args, basis string) any {
 	return &events.JobApproved{
 		Proposal: w.proposalDigest(a), Resolution: a.text("resolution", w.job.ResolutionDigest),
 		Basis: a.text("basis", basis), ValidS: a.num("valid", 600), MaxAttempts: a.num("attempts", 9),
+		Confirmed: strings.Replace(a["confirmed"], "right", w.job.ResolutionDigest[:min(len(w.job.ResolutionDigest), 12)], 1),
 	}
 }
 

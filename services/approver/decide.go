@@ -87,8 +87,13 @@ func assessed(j lifecycle.Job, p *policy.Policy, d policy.Decision) verdict {
 	if j.Resolution == nil {
 		r.Code, r.Reason = "unresolved", "no worker of pool "+j.Pool+" has reported what would run; the job may be denied, not approved"+declines(j)
 	}
+	confirm := ""
+	if d.Confirm {
+		confirm = events.ConfirmDigest
+	}
 	return verdict{kind: "job.assessed", payload: &events.JobAssessed{
 		Proposal: j.ProposalDigest, Resolution: j.ResolutionDigest, Policy: p.Digest(), Ruling: r, Quorum: max(1, d.Quorum), Approvers: d.Approvers,
+		Confirm: confirm,
 	}}
 }
 

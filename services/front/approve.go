@@ -50,7 +50,7 @@ func (a *app) approveCommand() *cobra.Command {
 		},
 	}
 	passphraseFlag(cmd, &f.file)
-	cmd.Flags().StringVar(&f.digest, "digest", "", "refuse unless the digest of what would run begins so; at least 8 digits")
+	cmd.Flags().StringVar(&f.digest, "digest", "", "refuse unless the digest of what would run begins so; at least 8 digits; a rule may demand it")
 	cmd.Flags().StringVar(&f.like, "all-like", "", "every waiting job like this one")
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "approve several without asking on the terminal")
 	return cmd
@@ -94,7 +94,7 @@ func approveListed(ctx context.Context, d *person.Desk, j view.Detail) (lifecycl
 	if j.Resolution == nil {
 		return lifecycle.Job{}, &agentapi.Error{Code: person.CodeUnresolved, Message: fmt.Sprintf("approve job %s: no worker had reported what would run when the list was made", j.Job.Job), Next: "approve it by itself"}
 	}
-	return d.ApproveDigest(ctx, j.Job.Job, j.Resolution.Digest)
+	return d.ApproveListed(ctx, j.Job.Job, j.Resolution.Digest)
 }
 
 // chosen are the jobs that were named, or those like one.

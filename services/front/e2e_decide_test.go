@@ -261,6 +261,35 @@ func TestDigestBatchAndComments(t *testing.T) {
 	}
 }
 
+// A rule may want each yes to name the digest of what would run, so that nobody
+// approves a job unread: not by its id, not with others, not by a grant.
+func TestARuleDemandsTheDigest(t *testing.T) {
+	t.Parallel()
+	s := lab.NewSite(t, binary, "--policy", policyFile(t, asking+"confirm = \"digest\"\n"))
+	s.Up()
+	s.Must(0, "actor", "add", "p2", "--role", "person")
+	id := propose(t, s, "--", "uname")
+	j := show(t, s, id)
+	if r := s.Must(0, "show", id); !strings.Contains(r.Stdout, "--digest") {
+		t.Errorf("show does not say that the digest is wanted: %s", r)
+	}
+	r := s.Must(1, "approve", "--json", id)
+	if !strings.Contains(r.Stderr, `"needs_digest"`) || !strings.Contains(r.Stderr, "banksman show "+id) || strings.Contains(r.Stderr, j.Resolution.Digest[:8]) {
+		t.Errorf("want the next step and not the digest itself: %s", r)
+	}
+	if r := s.Must(1, "approve", "--json", "--yes", "--all-like", id); !strings.Contains(r.Stderr, `"needs_digest"`) {
+		t.Errorf("approved in a batch: %s", r)
+	}
+	s.Must(1, "approve", id, "--digest", "00000000")
+	if after := show(t, s, id); after.LastSeq != j.LastSeq {
+		t.Errorf("a refused yes was stored: event %d", after.LastSeq)
+	}
+	s.Must(0, "approve", id, "--digest", strings.ToUpper(j.Resolution.Digest[:8]))
+	as(t, s, "p2").Must(0, "approve", id, "--digest", j.Resolution.Digest)
+	until(t, s, id, lifecycle.Succeeded)
+	s.Must(0, "audit", "verify")
+}
+
 // A person's no sticks to the same command of the same proposer until somebody
 // lifts it.
 func TestDenialSticks(t *testing.T) {

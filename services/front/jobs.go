@@ -194,6 +194,9 @@ func showJob(w io.Writer, j shownJob) {
 	if j.Ruling != nil {
 		line("ruling", "%s (%s)", view.Printable(j.Ruling.Reason), strings.Trim(j.Ruling.Rule+", "+j.Ruling.Code, ", "))
 	}
+	if a := j.Assessment; a != nil && a.Confirm != "" && j.Status == lifecycle.Pending {
+		line("confirm", "each yes has to name the digest with --digest")
+	}
 	if j.Resolution != nil {
 		line("digest", "%s", j.Resolution.Digest)
 		line("would run", "%s sha256 %.16s… in %s", view.Printable(j.Resolution.Program.Path), j.Resolution.Program.SHA256, view.Printable(j.Resolution.Cwd))

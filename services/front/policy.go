@@ -164,6 +164,9 @@ func (a *app) explainPolicy(p *policy.Policy, q policy.Request) error {
 		if d.Quorum > 0 {
 			fmt.Fprintf(w, "persons: %d%s\n", d.Quorum, among(d.Approvers))
 		}
+		if d.Confirm {
+			fmt.Fprintln(w, "confirm: each yes has to name the digest of what would run")
+		}
 		if d.Instead != "" {
 			fmt.Fprintf(w, "instead: %s\n", view.Printable(d.Instead))
 		}

@@ -32,6 +32,7 @@ const (
 	CodeOtherKey     = "other_key" // it names another key than the person's
 	CodeTooLate      = "too_late"  // stored, and refused by the fold
 	CodeOtherDigest  = "other_digest"
+	CodeNeedsDigest  = "needs_digest" // a rule wants it, and none was named
 	CodeNotApprover  = "not_an_approver"
 	CodeWrongRoot    = "wrong_root"
 	CodeBadActor     = "bad_actor"
@@ -72,22 +73,20 @@ func approve(c *Config, j lifecycle.Job, actor, policy string, now time.Time) (*
 	}, nil
 }
 
-// minDigestDigits is how many digits tell digests apart for people.
-const minDigestDigits = 8
-
 // sameDigest refuses a job that is not the one whose digest a person names. An
-// empty prefix names none.
+// empty prefix names none, which a rule may not take.
 func sameDigest(j lifecycle.Job, prefix string) error {
-	if prefix == "" {
+	read := "read it with 'banksman show " + j.ID + "'"
+	switch {
+	case prefix == "" && j.Assessed() && j.Assessment.Confirm != "":
+		return refuse(CodeNeedsDigest, fmt.Sprintf("%s, then approve it with --digest and the first %d digits or more of the digest that it prints", read, events.MinDigestDigits),
+			"approve job %s: rule %s wants you to name the digest of what would run", j.ID, j.Assessment.Ruling.Rule)
+	case prefix == "" || events.NamesDigest(j.ResolutionDigest, prefix):
 		return nil
+	case len(prefix) < events.MinDigestDigits:
+		return refuse(CodeOtherDigest, fmt.Sprintf("give at least %d digits of the digest that 'banksman show %s' prints", events.MinDigestDigits, j.ID), "approve job %s: the digest %q is too short", j.ID, prefix)
 	}
-	if len(prefix) < minDigestDigits {
-		return refuse(CodeOtherDigest, "give at least 8 digits of the digest that 'banksman show "+j.ID+"' prints", "approve job %s: the digest %q is too short", j.ID, prefix)
-	}
-	if !strings.HasPrefix(j.ResolutionDigest, strings.ToLower(prefix)) {
-		return refuse(CodeOtherDigest, "look at it with 'banksman show "+j.ID+"'", "approve job %s: what would run has the digest %.16s, not %.16s", j.ID, j.ResolutionDigest, prefix)
-	}
-	return nil
+	return refuse(CodeOtherDigest, read, "approve job %s: what would run has the digest %.16s, not %.16s", j.ID, j.ResolutionDigest, prefix)
 }
 
 // unfit says what is wrong with a job's events.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/banksman/banksman/events"
@@ -39,18 +40,38 @@ func (d *Desk) Approve(ctx context.Context, id string) (lifecycle.Job, error) {
 }
 
 // ApproveDigest signs a yes to a job whose resolution's digest, which covers the
-// proposal too, begins with a prefix; another one is refused.
+// proposal too, begins with a prefix that the person names; another one is
+// refused, and none where a rule wants it.
 func (d *Desk) ApproveDigest(ctx context.Context, id, prefix string) (lifecycle.Job, error) {
+	return d.approve(ctx, id, prefix, prefix)
+}
+
+// ApproveListed signs a yes to a job as it was listed, by the digest in the list.
+// Where a rule wants the person to name the digest that is not enough.
+func (d *Desk) ApproveListed(ctx context.Context, id, listed string) (lifecycle.Job, error) {
+	return d.approve(ctx, id, listed, "")
+}
+
+// approve signs a yes to a job that has the expected digest; confirmed is what the
+// person has named of it.
+func (d *Desk) approve(ctx context.Context, id, expected, confirmed string) (lifecycle.Job, error) {
 	return d.decide(ctx, id, "job.approved", func(j lifecycle.Job) (any, error) {
 		p, err := d.Standing.Policy(ctx)
 		if err != nil {
 			return nil, err
 		}
 		a, err := approve(&d.Config, j, d.Config.ActorName, p.Digest(), time.Now())
+		if err == nil {
+			err = sameDigest(j, confirmed)
+		}
+		if err == nil && expected != confirmed {
+			err = sameDigest(j, expected)
+		}
 		if err != nil {
 			return nil, err
 		}
-		return a, sameDigest(j, prefix)
+		a.Confirmed = strings.ToLower(confirmed)
+		return a, nil
 	})
 }
 

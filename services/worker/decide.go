@@ -109,12 +109,17 @@ func permitted(j lifecycle.Job, d policy.Decision) *change {
 	}
 	voices := 0
 	for _, a := range j.Approvals {
-		if a.Basis == "grant" || len(d.Approvers) == 0 || slices.Contains(d.Approvers, a.Actor) {
+		named := a.Basis == "grant" || len(d.Approvers) == 0 || slices.Contains(d.Approvers, a.Actor)
+		if named && (a.Confirmed || !d.Confirm) {
 			voices++
 		}
 	}
 	if voices < d.Quorum {
-		return &change{codePolicyChanged, fmt.Sprintf("%d of its approvals count, and the policy in force asks for %d", voices, d.Quorum)}
+		how := ""
+		if d.Confirm {
+			how = ", each with the digest of what would run"
+		}
+		return &change{codePolicyChanged, fmt.Sprintf("%d of its approvals count, and the policy in force asks for %d%s", voices, d.Quorum, how)}
 	}
 	return nil
 }

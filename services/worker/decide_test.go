@@ -121,6 +121,18 @@ func TestPermitted(t *testing.T) {
 	}
 }
 
+// A policy that came to want the digest in each yes stops what was approved
+// without it.
+func TestPermittedByDigest(t *testing.T) {
+	for _, confirmed := range []bool{true, false} {
+		j := approvedJob(func(j *lifecycle.Job) { j.Approvals[0].Confirmed = confirmed })
+		fault := permitted(j, policy.Decision{Verdict: policy.Ask, Quorum: 1, Confirm: true})
+		if (fault == nil) != confirmed || fault != nil && (fault.code != codePolicyChanged || !strings.Contains(fault.reason, "digest")) {
+			t.Errorf("confirmed %v: %+v", confirmed, fault)
+		}
+	}
+}
+
 func TestDiffers(t *testing.T) {
 	for name, c := range map[string]struct {
 		now  *events.JobResolved

@@ -131,7 +131,8 @@ func Covers(g grant.Grant, j lifecycle.Job, q policy.Request, env policy.Env) er
 }
 
 // Answers says whether a decision of the policy is one that a grant by this
-// person may answer: it asks, for one person, and this one may be it.
+// person may answer: it asks, for one person, this one may be it, and nobody has
+// to have seen the digest of what would run.
 func Answers(d policy.Decision, by string) bool {
-	return d.Verdict == policy.Ask && d.Quorum <= 1 && (len(d.Approvers) == 0 || slices.Contains(d.Approvers, by))
+	return d.Verdict == policy.Ask && !d.Confirm && d.Quorum <= 1 && (len(d.Approvers) == 0 || slices.Contains(d.Approvers, by))
 }

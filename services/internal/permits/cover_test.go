@@ -98,6 +98,7 @@ func TestAnswers(t *testing.T) {
 		"asks this one":  {true, policy.Decision{Verdict: policy.Ask, Quorum: 1, Approvers: []string{"p1", "p7k2"}}},
 		"asks two":       {false, policy.Decision{Verdict: policy.Ask, Quorum: 2}},
 		"asks another":   {false, policy.Decision{Verdict: policy.Ask, Quorum: 1, Approvers: []string{"p1"}}},
+		"wants a digest": {false, policy.Decision{Verdict: policy.Ask, Quorum: 1, Confirm: true}},
 		"denies":         {false, policy.Decision{Verdict: policy.Deny}},
 		"allows already": {false, policy.Decision{Verdict: policy.Allow}},
 	} {

@@ -173,7 +173,7 @@ func (r *rule) decide(q Request) Decision {
 		d.Verdict, d.Code, d.Reason, d.Instead = Deny, CodeOverCeiling, over, "propose it again within that limit"
 		return d
 	}
-	d.Approvers = slices.Clone(r.approvers)
+	d.Approvers, d.Confirm = slices.Clone(r.approvers), r.confirm
 	d.Quorum, d.CodeArgs, d.Broad = r.quorum, indexes(r.codeArgs, q.Argv), r.broad != ""
 	if d.Reason == "" {
 		d.Reason = fmt.Sprintf("rule %s says %s", r.id, r.decision)

@@ -16,7 +16,7 @@ var (
 	ruleKeys = []string{
 		"id", "program", "args", "exact", "flags", "env", "roots", "pools", "proposers", "code_args",
 		"decision", "reason", "instead", "quorum", "max_timeout_s", "max_attempts", "recursive_on",
-		"deny_args", "deny_text", "paths_under", "resolved", "days_utc", "hours_utc", "approvers", "max_output_bytes",
+		"deny_args", "deny_text", "paths_under", "resolved", "days_utc", "hours_utc", "approvers", "confirm", "max_output_bytes",
 		"match", "not_match",
 	}
 )

@@ -97,7 +97,8 @@
 //     what the rule applies.
 //   - days_utc, hours_utc: when it applies. The moment comes with the request, and the
 //     worker asks again at the start.
-//   - quorum, approvers: how many persons, and which.
+//   - quorum, approvers: how many persons, and which; confirm = "digest": each of them
+//     names the digest of what would run, so that nobody says yes to a job unread.
 //   - max_timeout_s, max_attempts: above them the proposal is denied. max_output_bytes is
 //     handed to the worker with the decision.
 //   - code_args, recursive_on, reason, instead, match, not_match: see the starter policy.

@@ -72,6 +72,7 @@ func (p *Policy) stricter(q Request, d Decision, v view) Decision {
 	d.MaxOutput_bytes = least(d.MaxOutput_bytes, got.MaxOutput_bytes)
 	d.Broad = d.Broad || got.Broad
 	if got.Verdict == Ask {
+		d.Confirm = d.Confirm || got.Confirm
 		both, quorum := bothOf(d.Approvers, got.Approvers), max(d.Quorum, got.Quorum)
 		if len(d.Approvers)+len(got.Approvers) > 0 && len(both) < quorum {
 			// Too few persons may say yes to both, so nobody ever could. Before the worker

@@ -149,6 +149,19 @@ func TestShadowModeEnforcesDenyRulesOnly(t *testing.T) {
 	}
 }
 
+func TestADigestThatIsDemandedInsideATextIsDemandedOfAll(t *testing.T) {
+	deploy := "[[rule]]\nid = \"deploy\"\nprogram = \"deploy\"\nconfirm = \"digest\"\ndecision = \"ask\"\n"
+	for _, shell := range []string{"ask", "allow"} {
+		p := mustParse(t, "version = 1\n[[rule]]\nid = \"sh\"\nprogram = \"sh\"\nargs = [\"-c\"]\ndecision = \""+shell+"\"\n"+deploy)
+		for text, want := range map[string]bool{"echo now; deploy": true, "echo now": false} {
+			r := Request{Argv: []string{"sh", "-c", text}, Cwd: "/srv", RealCwd: "/srv", ResolvedPath: "/usr/bin/dash"}
+			if d := p.Assess(r); d.Confirm != want || want && d.Verdict != Ask {
+				t.Errorf("%s under a shell that is %sed: %+v", text, shell, d)
+			}
+		}
+	}
+}
+
 func TestAQuorumInsideATextCounts(t *testing.T) {
 	p := mustParse(t, "version = 1\n[[rule]]\nid = \"sh\"\nprogram = \"sh\"\ndecision = \"ask\"\napprovers = [\"pa\", \"pb\", \"pc\"]\nmax_attempts = 3\n"+
 		"[[rule]]\nid = \"deploy\"\nprogram = \"deploy\"\nquorum = 2\napprovers = [\"pb\", \"pc\", \"pd\"]\nmax_timeout_s = 60\ndecision = \"ask\"\n")

@@ -141,6 +141,8 @@ type Decision struct {
 	Quorum int `json:"quorum,omitzero"`
 	// Approvers are the persons who may approve; anybody with the right when it is empty.
 	Approvers []string `json:"approvers,omitempty"`
+	// Confirm says that each yes has to name the digest of what would run.
+	Confirm bool `json:"confirm,omitzero"`
 	// Shadow is what the policy would decide in enforce mode, "" in that mode. Only what
 	// a deny rule denies is decided in shadow mode; everything else asks.
 	Shadow string `json:"shadow,omitempty"`

@@ -16,6 +16,7 @@ const (
 	maxOutput_bytes = 1 << 40
 	maxIDLetters    = 64
 	exampleWorkDir  = "/srv/example"
+	confirmDigest   = "digest"
 )
 
 var (
@@ -49,6 +50,7 @@ type rule struct {
 	resolved    []string
 	window      window
 	approvers   []string
+	confirm     bool // each yes has to name the digest
 	output_b    int
 	values      map[string]any // the table as written
 	notThese    string         // why a request for another program misses
@@ -87,6 +89,7 @@ func readRule(t *table, env Env) *rule {
 	r.env = readEnv(t)
 	r.roots = t.texts("roots")
 	r.pools, r.proposers, r.approvers = readActors(t, "pools"), readProposers(t), readActors(t, "approvers")
+	r.confirm = readConfirm(t)
 	r.codeArgs = readCodeArgs(t)
 	r.reason, r.instead = t.text("reason"), t.text("instead")
 	r.quorum = t.number("quorum", 1, maxQuorum)
@@ -158,6 +161,14 @@ func readActors(t *table, key string) []string {
 	return list
 }
 
+// readConfirm reads how a yes has to be confirmed, for which there is one way.
+func readConfirm(t *table) bool {
+	if word := t.text("confirm"); t.has("confirm") && word != confirmDigest {
+		t.problem(ProblemBadValue, "confirm", fmt.Sprintf("confirm is %q", word), `write confirm = "digest", or remove it`)
+	}
+	return t.has("confirm")
+}
+
 // readProposers reads names that may say of which kind they are: agent:local.
 func readProposers(t *table) []string {
 	list := t.texts("proposers")
@@ -220,6 +231,7 @@ func checkTogether(t *table, r *rule) {
 	} else {
 		misplaced(t, "quorum", "a rule that asks nobody")
 		misplaced(t, "approvers", "a rule that asks nobody")
+		misplaced(t, "confirm", "a rule that asks nobody")
 	}
 	if r.exact {
 		misplaced(t, "flags", "exact = true, which takes no further argument")
