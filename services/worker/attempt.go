@@ -26,8 +26,11 @@ type attempt struct {
 	job     lifecycle.Job
 	started uint64 // sequence of job.started, the fence; 0 while it is claimed
 
+	word proc.Moment // the last word of this worker that the bus is known to have had when it was claimed
+
 	mu     sync.Mutex
 	proc   *proc.Process     // nil until it runs
+	until  proc.Moment       // when it has to be gone, as far as it was extended
 	ending string            // why it is to be ended, empty while it is not
 	asked  lifecycle.Request // the request to cancel it, where ending is reasonAsked
 }
@@ -44,11 +47,24 @@ func (a *attempt) end(reason string) {
 	}
 }
 
-// runs hands over the process; an end that was asked for before reaches it.
+// extend lets the attempt's tree live on.
+func (a *attempt) extend(until proc.Moment) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.until = max(a.until, until)
+	if a.proc != nil {
+		a.proc.Extend(a.until)
+	}
+}
+
+// runs hands over the process; what was asked for before reaches it.
 func (a *attempt) runs(p *proc.Process) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.proc = p
+	if a.until != 0 {
+		p.Extend(a.until)
+	}
 	if a.ending != "" {
 		p.Cancel(a.ending)
 	}
@@ -151,6 +167,7 @@ func (s *shift) start(ctx context.Context, j lifecycle.Job, seen sight, sealed s
 	}
 	s.done(j.ID)
 	s.hold(a)
+	a.word = proc.Boottime()
 	seq, err := s.append(s.life, "job.started", j.ID, j.LastSeq, claimed)
 	if err != nil {
 		s.release(a)
@@ -191,13 +208,24 @@ func (s *shift) release(a *attempt) {
 
 // confirm folds the worker's own claim as the stream has stored it: only the
 // stream's time says whether the approval was still good. It returns false for
-// a claim that the fold refuses, and an error only when the worker stops.
+// a claim that the fold refuses or that has lapsed meanwhile, and an error only
+// when the worker stops. An answer that took long is asked for once more behind a
+// heartbeat; a retry-safe attempt is by then too late instead.
 func (s *shift) confirm(a *attempt, started uint64) (counts bool, err error) {
 	for {
-		page, err := s.env.Bus.Read(s.life, started, events.Filter("job", a.job.ID), 1)
-		if err == nil && len(page) > 0 && page[0].Seq == started {
+		page, err := s.env.Bus.Read(s.life, started, events.Filter("job", a.job.ID), afterClaim)
+		known := err == nil && len(page) > 0 && page[0].Seq == started
+		late := proc.Boottime() >= s.lease().until(a.word).Add(-s.lease().notice())
+		if known && (!late || retrySafe(a)) {
 			s.clock.note(page[0].Time)
-			return s.counts(a, started, page[0]), nil
+			return s.counts(a, started, page), nil
+		}
+		if !retrySafe(a) {
+			a.word = proc.Boottime()
+			s.pulse()
+		}
+		if known {
+			continue
 		}
 		// A replica of the stream may lag behind the acknowledgement.
 		if sleep(s.life, againAfter/10) != nil {
@@ -206,9 +234,16 @@ func (s *shift) confirm(a *attempt, started uint64) (counts bool, err error) {
 	}
 }
 
-// counts applies the stored claim to the job that it was made for.
-func (s *shift) counts(a *attempt, started uint64, st events.Stored) bool {
-	j, finding := jobs.Apply(a.job, s.env.Standing.Book(), st)
+// afterClaim bounds what is read of what came after a claim; a lapse comes first.
+const afterClaim = 8
+
+// counts applies the stored claim, and what has come after it, to the job that it
+// was made for.
+func (s *shift) counts(a *attempt, started uint64, page []events.Stored) bool {
+	j, finding := jobs.Apply(a.job, s.env.Standing.Book(), page[0])
+	for _, st := range page[1:] {
+		j, _ = jobs.Apply(j, s.env.Standing.Book(), st)
+	}
 	held := holds(j, s.me.actor, s.me.session, a.rec.Attempt)
 	if held == nil || held.StartedSeq != started || j.Status != lifecycle.Running {
 		s.log.Warn("the claim of a job does not count; nothing was executed", "job", a.job.ID, "finding", finding)
@@ -312,6 +347,10 @@ func (s *shift) spec(a *attempt, rec *recorder) proc.Spec {
 		TimeLimit: time.Duration(min(p.TimeoutS, s.cfg.MaxTimeoutS)) * time.Second,
 		Grace:     time.Duration(s.cfg.GraceS) * time.Second,
 		Marker:    a.rec.Marker,
+		StartBy:   s.lease().until(a.word),
+	}
+	if retrySafe(a) {
+		spec.Until, spec.Notice = spec.StartBy, s.lease().notice()
 	}
 	s.confine(&spec)
 	for _, f := range r.Files {

@@ -19,7 +19,7 @@ type Config struct {
 	EnvPass          []string          `toml:"env_pass" doc:"Names of the worker's own environment variables that a job gets. Everything else is left out."`
 	Secrets          map[string]string `toml:"secrets" doc:"Secrets by name. A job whose variable has the value secret:NAME gets the secret in its place; output never shows one. Each comes from \"file:/PATH\", \"cred:NAME\" (a credential of systemd) or \"cmd:/PROGRAM ARG...\" (what it prints; no shell). Values under 8 bytes cannot be kept out of output."`
 	GraceS           int               `toml:"grace_s" doc:"Seconds between asking a job's processes to end and killing them, 1 to 600."`
-	LeaseS           int               `toml:"lease_s" doc:"Seconds of silence after which other workers may say that this one's attempts have lapsed, 3 to 3600. Heartbeats go out three times in it."`
+	LeaseS           int               `toml:"lease_s" doc:"Seconds of silence after which other workers may say that this one's attempts have lapsed, 3 to 3600. Heartbeats go out six times in it. A retry-safe job is gone before it is over without a confirmed heartbeat, even where this process hangs."`
 	DrainS           int               `toml:"drain_s" doc:"Seconds that running jobs get to end by themselves when the worker stops, 0 to 86400. Then they are cancelled."`
 	MaxTimeoutS      int               `toml:"max_timeout_s" doc:"Longest run time of a job in seconds, whatever it asked for, 1 to 604800."`
 	MaxOutputBytes   int64             `toml:"max_output_bytes" doc:"Bytes kept of each output stream, half from its head and half from its tail, 64 KiB to 1 GiB. Half of it may be held in memory for each stream of a running job."`

@@ -33,9 +33,13 @@
 //
 // A start happens at most once for a claim; a job that is not marked retry-safe
 // is therefore run at most once for an attempt. Nobody can promise that a command
-// had its effect exactly once. A retry-safe attempt ends itself when its heartbeats
-// go unconfirmed, yet a host that was paused as a whole may overlap with its
-// successor until it wakes; the log shows it and the late result is marked.
+// had its effect exactly once. A retry-safe attempt is ended when its heartbeats go
+// unconfirmed, by its steward and on a clock that goes on through suspension, so
+// also while this process is stopped or hangs: it is asked to end after two thirds
+// of the lease and is gone after the whole, and peers wait for a third more. Yet a
+// virtual machine that was paused as a whole may overlap with its successor for the
+// moment in which it wakes; the log shows it and the late result is refused. A
+// program that cannot be started within the lease is not started.
 //
 // # Who owns what
 //

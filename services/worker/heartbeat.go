@@ -4,10 +4,28 @@ import (
 	"context"
 	"encoding/json/v2"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/banksman/banksman/events"
+	"github.com/banksman/banksman/services/internal/proc"
 )
+
+// A lease is what an attempt is granted from the moment of the last word that
+// the bus is known to have. Peers count from when they hear that word, so later,
+// and wait for a third of the lease more.
+type lease time.Duration
+
+// until is when the processes of a retry-safe attempt have to be gone.
+func (l lease) until(word proc.Moment) proc.Moment { return word.Add(time.Duration(l)) }
+
+// notice is how long before that they are asked to end.
+func (l lease) notice() time.Duration { return time.Duration(l) / 3 }
+
+// beats is the pause between heartbeats: some may be lost, and the next one still
+// arrives before the notice.
+func (l lease) beats() time.Duration { return time.Duration(l) / 6 }
 
 // pulse is what a heartbeat says.
 type pulse struct {
@@ -21,22 +39,17 @@ type underway struct {
 	Started uint64 `json:"started"`
 }
 
-// beat sends heartbeats, three to a lease, until ctx ends, and ends retry-safe
-// attempts when they cannot be confirmed: after the lease somebody else may
-// start these jobs again.
+// beat sends heartbeats, six to a lease, until ctx ends. A confirmed one extends
+// what the stewards of retry-safe attempts were granted: without, they end the
+// attempt before somebody else may start its job again, also where this process is
+// stopped.
 func (s *shift) beat(ctx context.Context) {
-	lease := time.Duration(s.cfg.LeaseS) * time.Second
-	tick := time.NewTicker(lease / 6)
+	tick := time.NewTicker(s.lease().beats())
 	defer tick.Stop()
-	confirmed := time.Now()
-	for n := 0; ; n++ {
-		if n%2 == 0 {
-			s.pulse()
-		}
-		if !s.atRisk() || s.confirmed(ctx, lease/6) {
-			confirmed = time.Now()
-		} else if time.Since(confirmed) >= lease-lease/3 {
-			s.cancelAll(reasonFenced, retrySafe)
+	for {
+		word, line := proc.Boottime(), s.env.Bus.Line()
+		if s.pulse() && s.atRisk() && s.confirmed(ctx, s.lease().beats()) && s.env.Bus.Line() == line {
+			s.extend(s.lease().until(word))
 		}
 		select {
 		case <-ctx.Done():
@@ -46,8 +59,22 @@ func (s *shift) beat(ctx context.Context) {
 	}
 }
 
-// pulse sends one heartbeat. The bus being away is seen elsewhere.
-func (s *shift) pulse() {
+func (s *shift) lease() lease { return lease(time.Duration(s.cfg.LeaseS) * time.Second) }
+
+// extend lets the retry-safe attempts live on.
+func (s *shift) extend(until proc.Moment) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for a := range s.running {
+		if retrySafe(a) {
+			a.extend(until)
+		}
+	}
+}
+
+// pulse sends one heartbeat, or returns false. The bus being away is seen
+// elsewhere.
+func (s *shift) pulse() bool {
 	p := pulse{Slots: s.cfg.Slots, Running: []underway{}}
 	s.mu.Lock()
 	for a := range s.running {
@@ -63,6 +90,7 @@ func (s *shift) pulse() {
 	if err != nil {
 		s.log.Debug("heartbeat not sent", "error", err)
 	}
+	return err == nil
 }
 
 func retrySafe(a *attempt) bool { return a.job.Proposal.RetrySafe }
@@ -88,15 +116,10 @@ func (s *shift) confirmed(ctx context.Context, limit time.Duration) bool {
 	return err == nil
 }
 
-// cancelAll ends the attempts that which names.
-func (s *shift) cancelAll(reason string, which func(*attempt) bool) {
+// cancelAll ends every attempt.
+func (s *shift) cancelAll(reason string) {
 	s.mu.Lock()
-	var chosen []*attempt
-	for a := range s.running {
-		if which(a) {
-			chosen = append(chosen, a)
-		}
-	}
+	chosen := slices.Collect(maps.Keys(s.running))
 	s.mu.Unlock()
 	for _, a := range chosen {
 		s.log.Warn("ending a running job", "job", a.job.ID, "reason", reason)

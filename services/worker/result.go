@@ -37,6 +37,9 @@ func (r result) payload(started uint64, actor string) (*events.JobFinished, *eve
 // something is missing and 126 otherwise, as shells say it.
 func notStarted(err error) result {
 	code := 126
+	if errors.Is(err, &proc.StartError{Code: proc.CodeTooLate}) {
+		return result{class: classFenced, finished: events.JobFinished{Outcome: "failed", ExitCode: code, Error: reasonFenced + "; " + err.Error()}}
+	}
 	for _, missing := range []string{proc.CodeNoProgram, proc.CodeNoInterpreter, proc.CodeNoDir} {
 		if errors.Is(err, &proc.StartError{Code: missing}) {
 			code = 127
@@ -61,11 +64,11 @@ func ended(o proc.Outcome, waitErr error, ending string) result {
 		f.Error = waitErr.Error()
 	}
 	switch {
-	case o.Cancelled && ending != reasonFenced:
-		return result{finished: f, stopped: true}
-	case o.Cancelled:
-		f.Outcome, f.Error = "failed", ending
+	case o.Fenced, o.Cancelled && ending == reasonFenced:
+		f.Outcome, f.Error = "failed", reasonFenced
 		return result{finished: f, class: classFenced}
+	case o.Cancelled:
+		return result{finished: f, stopped: true}
 	case o.TimedOut:
 		f.Outcome = "timed_out"
 		return result{finished: f, class: classTimeout}

@@ -184,7 +184,7 @@ func (s *shift) drain(ctx, signalled context.Context, drained <-chan struct{}) {
 	}
 	s.enterPhase("stopping; waits for running jobs")
 	if !s.quiet(time.Duration(s.cfg.DrainS)*time.Second, drained, s.env.Hurry) {
-		s.cancelAll(reasonStopped, func(*attempt) bool { return true })
+		s.cancelAll(reasonStopped)
 		s.quiet(time.Duration(s.cfg.GraceS)*time.Second+settleFor, drained, nil)
 	}
 	select {

@@ -196,6 +196,11 @@ func (c *Conn) Origin() string { return c.cfg.Origin }
 // Connected says whether the bus can be reached at this moment.
 func (c *Conn) Connected() bool { return c.nc.IsConnected() }
 
+// Line numbers the connections to the bus. Two things that were sent while it
+// stayed the same went over one line, so that an answer to the later one shows
+// that the earlier one arrived.
+func (c *Conn) Line() uint64 { return c.nc.Stats().Reconnects }
+
 // Notify calls f whenever the connection comes (true) or goes (false), until
 // stop is called. f must return soon and must not call stop.
 func (c *Conn) Notify(f func(connected bool)) (stop func()) {

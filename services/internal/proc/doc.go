@@ -6,6 +6,8 @@
 //     one that a forgotten background process keeps open, neither ends nor delays it.
 //   - Whatever way the owner of a [Process] dies, kill -9 included, the tree is ended. A steward process stands between the
 //     owner and the program; the owner holds the other end of its socket, and the kernel closes that end for it.
+//   - A tree with a [Spec.Until] is gone by then unless its owner has put that off meanwhile ([Process.Extend]). The steward
+//     counts, so that an owner that is stopped, starved or cut off cannot keep its tree alive beyond what it was granted.
 //   - A descendant cannot leave: the steward is a kernel child subreaper, so that double forks, setsid, nohup and daemons
 //     come back to it as children. Where the job's control group is writable its member list is used as well, and a unique
 //     value in the environment ([MarkerVariable]) finds what somebody else started on the job's behalf.

@@ -27,6 +27,7 @@ type tree struct {
 	exited    bool // the direct child
 	empty     bool // the kernel says that the steward has no child left, not even a dead one
 	ownerGone bool
+	hold      *hold
 	reaped    chan reaped     // closed when no child is left
 	asked     map[member]bool // processes that got TERM; nil before the first
 	askedAt   uint64          // ticks since boot
@@ -42,7 +43,7 @@ type reaped struct {
 
 func newTree(j *job, child int, group string) *tree {
 	now := time.Now()
-	return &tree{job: j, child: child, group: group, began: now, reaped: make(chan reaped),
+	return &tree{job: j, child: child, group: group, began: now, hold: newHold(j), reaped: make(chan reaped),
 		outcome: Outcome{ExitCode: -1, StartedAt: now.UTC(), PID: child},
 		killed:  map[member]bool{}, means: map[string]bool{}}
 }
@@ -67,8 +68,10 @@ func (t *tree) reap() {
 	}()
 }
 
-// watch waits for the direct child's exit, the time limit, a cancel or the owner's end, and then for the end of the tree.
+// watch waits for the direct child's exit, the time limit, the end of the hold, a cancel or the owner's end, and then for
+// the end of the tree.
 func (t *tree) watch(orders <-chan received) Outcome {
+	defer t.hold.stop()
 	var limit <-chan time.Time
 	if t.job.TimeLimitNS > 0 {
 		timer := time.NewTimer(time.Duration(t.job.TimeLimitNS))
@@ -82,10 +85,15 @@ func (t *tree) watch(orders <-chan received) Outcome {
 			continue
 		case <-limit:
 			t.outcome.TimedOut = true
+		case <-t.hold.C():
+			if !t.hold.look() {
+				continue
+			}
+			t.outcome.Fenced = true
 		case got, ok := <-orders:
 			if !ok {
 				t.ownerGone = true
-			} else if got.Cancel == nil {
+			} else if t.hold.extend(got.Until); got.Cancel == nil {
 				continue
 			} else {
 				t.outcome.Cancelled, t.outcome.CancelReason = true, *got.Cancel
@@ -156,7 +164,8 @@ func anyChild() bool {
 	return !errors.Is(unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil), unix.ECHILD)
 }
 
-// climb repeats one step until the tree is gone, which it reports, or the time is over.
+// climb repeats one step until the tree is gone, which it reports, or the time is over. The end of the hold cuts short every
+// step but the last.
 func (t *tree) climb(orders <-chan received, atMost time.Duration, step func([]member)) bool {
 	deadline := time.NewTimer(atMost)
 	defer deadline.Stop()
@@ -174,11 +183,16 @@ func (t *tree) climb(orders <-chan received, atMost time.Duration, step func([]m
 			if ok && len(t.killed) == 0 {
 				t.drain(tick.C)
 			}
-		case _, ok := <-orders:
+		case got, ok := <-orders:
 			if !ok {
 				t.ownerGone, orders = true, nil
+			} else if !t.outcome.Fenced {
+				t.hold.extend(got.Until)
 			}
 		case <-tick.C:
+			if len(t.killed) == 0 && t.hold.over() {
+				return false
+			}
 		case <-deadline.C:
 			return t.empty && len(t.members()) == 0
 		}

@@ -242,6 +242,9 @@ func actOwner(script string) {
 	if hide := os.Getenv("PROC_TEST_HIDE"); hide != "" {
 		spec.Hide = []string{hide}
 	}
+	if hold, err := time.ParseDuration(os.Getenv("PROC_TEST_HOLD")); err == nil {
+		spec.Until = Boottime().Add(hold)
+	}
 	p, err := Start(context.Background(), spec)
 	if err != nil {
 		fmt.Println("failed", err)

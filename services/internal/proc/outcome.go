@@ -29,6 +29,8 @@ type Outcome struct {
 	// TimedOut and Cancelled say why the tree was ended while the direct child was running; at most one is true.
 	TimedOut  bool `json:"timed_out,omitempty"`
 	Cancelled bool `json:"cancelled,omitempty"`
+	// Fenced says that the tree was ended because nobody had extended [Spec.Until]; TimedOut and Cancelled are then false.
+	Fenced bool `json:"fenced,omitempty"`
 	// CancelReason is the reason that Cancel was given.
 	CancelReason string `json:"cancel_reason,omitempty"`
 	// StartedAt is the wall clock at exec. Wall is the monotonic time from there to the direct child's exit, and Ended the
@@ -67,6 +69,7 @@ const (
 	CodeDirChanged    = "dir_changed"           // the working directory's path leads through a symlink
 	CodeNoNamespace   = "namespace_unavailable" // folders cannot be hidden on this machine
 	CodeSteward       = "steward_failed"        // the steward could not be started or died; with AllowNewPrivileges the program may have run
+	CodeTooLate       = "too_late"              // StartBy or Until was over before the program could be started
 	CodeSystem        = "system"                // any other refusal of the kernel
 	CodeUnsupported   = "unsupported"           // this platform runs no programs
 )

@@ -22,6 +22,8 @@ type Process struct {
 	streams  *streams
 	grace    time.Duration
 	once     sync.Once // the first Cancel
+	mu       sync.Mutex
+	over     bool // guarded by mu; the steward may have its next job
 	finished chan struct{}
 	outcome  Outcome // valid when finished is closed
 	err      error   // valid when finished is closed
@@ -100,6 +102,7 @@ func (p *Process) order(ctx context.Context, spec *Spec, files stdio) error {
 	err := p.hand.tell(order{Run: &job{
 		Argv: spec.Argv, Path: spec.Path, Found: spec.Found, ExpectSHA256: spec.ExpectSHA256, Sealed: spec.Sealed,
 		Files: spec.Files, Dir: spec.Dir, Env: spec.Env, TimeLimitNS: int64(spec.TimeLimit), GraceNS: int64(p.grace),
+		Until: spec.Until, NoticeNS: int64(spec.Notice), StartBy: spec.StartBy,
 		Marker: p.marker, Umask: umask, Rlimits: spec.Rlimits, Nice: spec.Nice, User: spec.User,
 	}}, files.all()...)
 	var got report
@@ -154,6 +157,16 @@ func (p *Process) Cancel(reason string) {
 	})
 }
 
+// Extend puts the end off that [Spec.Until] has set. It never brings it forward, and comes too late for a tree that is being
+// ended.
+func (p *Process) Extend(until Moment) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.over {
+		_ = p.hand.tell(order{Until: until}) // a lost steward is noticed by follow
+	}
+}
+
 // Done is closed when Wait would return at once.
 func (p *Process) Done() <-chan struct{} { return p.finished }
 
@@ -172,7 +185,10 @@ func (p *Process) follow(limit time.Duration) {
 	}
 	got, err := p.hand.hearAwake()
 	p.stopCtx()
-	p.once.Do(func() {}) // no Cancel reaches a steward that may already have its next job
+	p.once.Do(func() {}) // neither Cancel nor Extend reaches a steward that may already have its next job
+	p.mu.Lock()
+	p.over = true
+	p.mu.Unlock()
 	if err != nil || got.Done == nil {
 		p.lost()
 	} else {

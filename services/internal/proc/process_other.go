@@ -43,6 +43,12 @@ func (*Process) Wait() (Outcome, error) { return Outcome{ExitCode: -1}, unsuppor
 // Cancel does nothing.
 func (*Process) Cancel(string) {}
 
+// Extend does nothing.
+func (*Process) Extend(Moment) {}
+
+// Boottime is the zero moment.
+func Boottime() Moment { return 0 }
+
 // Done returns a closed channel.
 func (*Process) Done() <-chan struct{} {
 	done := make(chan struct{})

@@ -46,6 +46,14 @@ type Spec struct {
 	TimeLimit time.Duration
 	// Grace is the time between TERM and KILL. Zero means [DefaultGrace].
 	Grace time.Duration
+	// Until is when the tree has to be gone, unless [Process.Extend] has put it off by then; zero for no such end. The steward
+	// keeps it, so that it holds while the owner is stopped, starved or frozen in a call. The program is not started less than
+	// Notice before it.
+	Until Moment
+	// Notice is how long before Until the tree is asked to end. At Until it is killed, whatever Grace says.
+	Notice time.Duration
+	// StartBy is when it is too late to start the program; zero for never.
+	StartBy Moment
 	// Marker is a value that is unique to this run. Empty means that one is made up.
 	Marker string
 	// Hide are absolute folders that the program sees as empty. They must exist.
@@ -103,8 +111,8 @@ func (s *Spec) check() error {
 		return bad(s.Dir, "the working directory is not absolute and clean; resolve it first")
 	case s.Sealed && s.ExpectSHA256 == "":
 		return bad(s.Path, "a sealed copy needs the digest that it must have")
-	case s.TimeLimit < 0 || s.Grace < 0:
-		return bad(s.Path, "a time limit or grace below zero makes no sense")
+	case s.TimeLimit < 0 || s.Grace < 0 || s.Notice < 0:
+		return bad(s.Path, "a time limit, grace or notice below zero makes no sense")
 	case s.Umask < 0 || s.Umask > 0o777:
 		return bad(s.Path, "umask %#o is outside 0 to 0777", s.Umask)
 	case s.Nice < 0 || s.Nice > 19:

@@ -152,6 +152,9 @@ func (s *steward) start(j *job, stdio []*os.File) (*tree, string, error) {
 	defer l.close()
 	// A traced exec ignores set-uid bits, so that it is used with them only where limits need it.
 	stop := !s.setup.AllowNewPrivileges || j.Rlimits != Rlimits{} || j.Nice != 0
+	if err := onTime(j); err != nil {
+		return nil, "", err
+	}
 	pid, err := l.exec(stdio, s.inside, stop)
 	if err != nil {
 		return nil, "", err
@@ -168,6 +171,9 @@ func (s *steward) start(j *job, stdio []*os.File) (*tree, string, error) {
 	}
 	if err == nil {
 		err = l.recheck()
+	}
+	if err == nil && stop { // what was checked may have been large, and the order old
+		err = onTime(j)
 	}
 	if err == nil { // told before it runs: a job may kill its steward at once, and an owner that is gone wants no job
 		err = writeFrame(s.conn, report{Started: &started{PID: pid, Bound: l.bound}})

@@ -22,6 +22,7 @@ type order struct {
 	Setup  *setup  `json:"setup,omitempty"`
 	Run    *job    `json:"run,omitempty"`
 	Cancel *string `json:"cancel,omitempty"`
+	Until  Moment  `json:"until,omitempty"` // of the job that runs
 }
 
 // A setup is what stays the same for every program that one steward starts.
@@ -44,6 +45,9 @@ type job struct {
 	Env          []string     `json:"env"`
 	TimeLimitNS  int64        `json:"time_limit_ns,omitempty"`
 	GraceNS      int64        `json:"grace_ns"`
+	Until        Moment       `json:"until,omitempty"`
+	NoticeNS     int64        `json:"notice_ns,omitempty"`
+	StartBy      Moment       `json:"start_by,omitempty"`
 	Marker       string       `json:"marker"`
 	Umask        int          `json:"umask"`
 	Rlimits      Rlimits      `json:"rlimits"`
