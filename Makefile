@@ -43,7 +43,7 @@ soak: ## repeat what only time shows: many kills, long outages, ten minutes of f
 	BANKSMAN_SOAK=1 $(GO) test -timeout 3h ./services/internal/policy -run TestSoak
 
 .PHONY: bench
-bench: build ## measure jobs, latency, verbs, memory and rounds, each beside a floor of the same run
+bench: build ## measure jobs, latency, verbs, memory, rounds and the log, each beside a floor of the same run; also to bin/bench.jsonl
 	BANKSMAN_BENCH="$(CURDIR)/bin" $(GO) test -C services/internal/bench -run '^TestBench$$' -count=1 -timeout 30m
 
 .PHONY: docker

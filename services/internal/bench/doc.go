@@ -5,6 +5,8 @@
 //   - Each figure stands beside a floor that was measured in the same run on the
 //     same disk and processors, and what counts is the ratio: a slow machine has a
 //     slow floor.
+//   - The table is for people; the same figures, one JSON object a line, are written to
+//     bench.jsonl beside the programs.
 //   - A goal that is missed is printed as missed and fails nothing. The run fails
 //     only where something could not be measured.
 //

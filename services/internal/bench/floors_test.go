@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -90,6 +91,16 @@ func resident(t *testing.T, pid int) int64 {
 	}
 	t.Fatalf("process %d has no VmRSS", pid)
 	return 0
+}
+
+// ownCPU is the processor time of this process.
+func ownCPU(t *testing.T) time.Duration {
+	t.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // clockTicks per second are 100 on every Linux that Go runs on, proc_pid_stat(5).

@@ -54,9 +54,8 @@ func (r *run) rounds() {
 		ownAfter, childrenAfter := cpu(t, cmd.Process.Pid)
 		spent := (ownAfter - own + childrenAfter - children) / rounds
 		r.add(figure{
-			what: "supervisor, cpu a round", value: fmt.Sprintf("%v, %v of it its own", spent, (ownAfter-own)/rounds),
-			floor: fmt.Sprintf("/bin/true %v", floor.Round(time.Microsecond)), ratio: float64(spent) / float64(floor),
-			goal: "<= 10 ms", met: spent <= 10*time.Millisecond,
+			What: "supervisor, cpu a round", Value: inMS(spent), Unit: milliseconds, Floor: inMS(floor), Of: "/bin/true", Ratio: float64(spent) / float64(floor),
+			Goal: "<= 10 ms", Met: spent <= 10*time.Millisecond, Note: fmt.Sprintf("%v of it its own", (ownAfter-own)/rounds),
 		})
 	})
 }

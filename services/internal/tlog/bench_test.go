@@ -3,9 +3,11 @@ package tlog
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 	"testing"
@@ -61,10 +63,65 @@ func BenchmarkFloorSync(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "syncs/s")
 }
 
-// BenchmarkAppend appends 1 KiB events, seven to a job, and seals every so many.
+// BenchmarkFloorSeal is what a seal cannot do without: a durable append, and a
+// checkpoint file that takes the place of the one before.
+func BenchmarkFloorSeal(b *testing.B) {
+	dir := b.TempDir()
+	f, err := os.Create(filepath.Join(dir, "f"))
+	must(b, err)
+	defer f.Close()
+	page, checkpoint := make([]byte, 4096), make([]byte, 200)
+	var took spread
+	for b.Loop() {
+		begun := time.Now()
+		_, err := f.Write(page)
+		must(b, err)
+		must(b, syncData(f))
+		must(b, disk{}.replace(filepath.Join(dir, "checkpoint"), checkpoint))
+		took = append(took, time.Since(begun))
+	}
+	took.report(b)
+}
+
+// BenchmarkSeal seals each 1 KiB event by itself.
+func BenchmarkSeal(b *testing.B) {
+	l := benchLog(b, b.TempDir())
+	defer l.Close()
+	feed := newFeed(l)
+	var took spread
+	for b.Loop() {
+		feed.append(b)
+		begun := time.Now()
+		_, err := l.Seal()
+		must(b, err)
+		took = append(took, time.Since(begun))
+	}
+	took.report(b)
+}
+
+// spread is what a series of equal steps took.
+type spread []time.Duration
+
+func (s spread) report(b *testing.B) {
+	slices.Sort(s)
+	b.ReportMetric(float64(s[len(s)/2].Microseconds()), "p50-us")
+	b.ReportMetric(float64(s[len(s)*99/100].Microseconds()), "p99-us")
+}
+
+// BenchmarkAppend appends 1 KiB events, seven to a job, and makes every so many of them
+// durable, without a head over them.
 func BenchmarkAppend(b *testing.B) {
+	benchAppend(b, func(l *Log) error { return errors.Join(l.flush(), l.syncTruth()) })
+}
+
+// BenchmarkAppendSealed is BenchmarkAppend with a head over every so many events.
+func BenchmarkAppendSealed(b *testing.B) {
+	benchAppend(b, func(l *Log) error { _, err := l.Seal(); return err })
+}
+
+func benchAppend(b *testing.B, settle func(*Log) error) {
 	for _, batch := range []int{1, 8, 64, 256, 1024} {
-		b.Run(fmt.Sprintf("seal=%d", batch), func(b *testing.B) {
+		b.Run(fmt.Sprintf("batch=%d", batch), func(b *testing.B) {
 			l := benchLog(b, b.TempDir())
 			defer l.Close()
 			feed := newFeed(l)
@@ -72,8 +129,7 @@ func BenchmarkAppend(b *testing.B) {
 			for b.Loop() {
 				feed.append(b)
 				if l.Size()%int64(batch) == 0 {
-					_, err := l.Seal()
-					must(b, err)
+					must(b, settle(l))
 				}
 			}
 			rate(b, start, 1)
@@ -174,6 +230,47 @@ func benchVerify(b *testing.B, visit func(int64, Entry, *Record) error) {
 	rate(b, start, events)
 }
 
+// BenchmarkVerifyBare is BenchmarkVerify of events without payload.
+func BenchmarkVerifyBare(b *testing.B) {
+	const events = 20_000
+	dir := bareLog(b, events)
+	_, verifiers := keys(b, testOrigin)
+	start := cpu_s()
+	for b.Loop() {
+		report, err := Verify(context.Background(), dir, verifiers, nil)
+		must(b, err)
+		if !report.OK() {
+			b.Fatal(report.Problems)
+		}
+	}
+	rate(b, start, events)
+}
+
+// BenchmarkOpenWhole opens a log whose derived files are gone, so that every entry is
+// read, checked and hashed again.
+func BenchmarkOpenWhole(b *testing.B) {
+	const events = 20_000
+	dir := bareLog(b, events)
+	signer, _ := keys(b, testOrigin)
+	start := cpu_s()
+	for b.Loop() {
+		for _, name := range []string{hashesName, offsetsName, jobsName} {
+			must(b, os.Remove(filepath.Join(dir, name)))
+		}
+		l, err := Open(dir, signer, FileLock(dir))
+		must(b, err)
+		if !l.Recovery().Rebuilt {
+			b.Fatal("not everything was read")
+		}
+		must(b, l.Close())
+	}
+	rate(b, start, events)
+}
+
+func bareLog(b *testing.B, events int) string {
+	return filledWith(b, events, func(f *benchFeed) { f.rec.Payload = nil })
+}
+
 // BenchmarkOpen shows that the cost of opening does not grow with the log.
 func BenchmarkOpen(b *testing.B) {
 	signer, _ := keys(b, testOrigin)
@@ -191,9 +288,14 @@ func BenchmarkOpen(b *testing.B) {
 }
 
 func filledLog(b *testing.B, events int) string {
+	return filledWith(b, events, func(*benchFeed) {})
+}
+
+func filledWith(b *testing.B, events int, change func(*benchFeed)) string {
 	dir := memoryDir(b)
 	l := benchLog(b, dir)
 	feed := newFeed(l)
+	change(feed)
 	for range events {
 		feed.append(b)
 	}
