@@ -4,6 +4,7 @@ var auditKinds = []Def{
 	define[AuditSealed]("audit.sealed", 1, "the log had been made durable, its head recorded and signed"),
 	define[AuditViolationFound]("audit.violation_found", 1, "the auditor had read an event that breaks a rule"),
 	define[AuditGapFound]("audit.gap_found", 1, "the auditor had found sequences of the stream missing"),
+	define[AuditFaultFound]("audit.fault_found", 1, "the auditor had found that the stream or the log is not what it was, and had closed dispatch"),
 }
 
 // AuditSealed publishes a signed head.
@@ -43,6 +44,20 @@ type AuditGapFound struct {
 	From uint64 `json:"from"`
 	// To is the last missing sequence.
 	To uint64 `json:"to"`
+
+	Extra Extra `json:",embed"`
+}
+
+// AuditFaultFound says that the stream or the log is not what it was. Dispatch is
+// closed until an admin has acknowledged it.
+type AuditFaultFound struct {
+	// Code is the stable name of what is wrong, such as "broken_stream".
+	Code string `json:"code"`
+	// Detail is the sentence for people.
+	Detail string `json:"detail"`
+	// Missing is how many events the stream lacks in all, as far as its own state
+	// shows that.
+	Missing uint64 `json:"missing,omitempty"`
 
 	Extra Extra `json:",embed"`
 }

@@ -12,14 +12,14 @@ import (
 
 // partStructs are exported structs that are a part of payloads, or no payload.
 var partStructs = []string{
-	"Actor", "Def", "Disk", "Event", "FileDigest", "Follows", "GrantScope", "ID", "Malformed", "Message", "Output",
+	"Actor", "Def", "Disk", "Event", "FaultName", "FileDigest", "Follows", "GrantScope", "ID", "Malformed", "Message", "Output",
 	"Proposer", "Receipt", "Right", "Ruling", "Signature", "Stored", "Subject", "UnknownKind",
 }
 
 // futureRights are patterns of kinds that get their catalogue line with their
 // first user. A row leaves this list when the catalogue holds a kind for it.
 var futureRights = []string{
-	"agent.*", "gap.acknowledged", "job.handed_over", "job.reported",
+	"agent.*", "job.handed_over", "job.reported",
 }
 
 // kindPattern is noun.verb in lower-case words joined by "_".

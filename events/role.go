@@ -87,6 +87,7 @@ var Rights = []Right{
 	{RoleAuditor, "audit.sealed", ""},
 	{RoleAuditor, "audit.violation_found", ""},
 	{RoleAuditor, "audit.gap_found", ""},
+	{RoleAuditor, "audit.fault_found", ""},
 	{RoleRoot, "trust.published", ""},
 }
 

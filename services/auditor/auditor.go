@@ -52,16 +52,22 @@ type status struct {
 	covered  uint64 // through, or further if only audit events follow
 	sealedAt time.Time
 	caughtUp bool
+	weak     string // the stream's setting that is too weak now
 	counts
 }
 
 // counts are what the ledger has counted.
 type counts struct {
-	closed  bool   // a gap waits for an acknowledgement
-	found   uint64 // violations
+	open    []openFault // what waits for an acknowledgement
+	found   uint64      // violations
 	gaps    uint64
 	missing uint64 // sequences in these gaps
+	lost    uint64 // events that the stream has lost after they were read
+	acks    uint64 // acknowledgements
 }
+
+// closed says whether dispatch is.
+func (c *counts) closed() bool { return len(c.open) > 0 }
 
 func (s *state) get() (status, *Fault, <-chan struct{}) {
 	s.mu.Lock()
@@ -93,7 +99,7 @@ func (s *state) fail(f *Fault) bool {
 	if s.fault != nil {
 		return false
 	}
-	s.fault, s.status.closed = f, true
+	s.fault = f
 	s.wake()
 	return true
 }
@@ -261,8 +267,8 @@ func (a *auditor) tellReady(caughtUp bool) {
 		a.report(false, fmt.Sprintf("reading the stream, at sequence %d", s.seen))
 	case a.ledger.disowned != "":
 		a.report(false, "the auditor's own events are not believed: "+a.ledger.disowned)
-	case s.closed:
-		a.report(false, fmt.Sprintf("dispatch is closed: %d gap(s) in the stream; an admin acknowledges with 'banksman audit ack'", s.gaps))
+	case s.closed():
+		a.report(false, fmt.Sprintf("dispatch is closed by %d fault(s), such as fault %s: %s; see 'banksman audit status'", len(s.open), s.open[0].Code, s.open[0]))
 	default:
 		a.report(true, "")
 	}

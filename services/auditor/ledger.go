@@ -4,6 +4,7 @@ import (
 	"encoding/json/v2"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/banksman/banksman/events"
@@ -14,9 +15,6 @@ import (
 	"github.com/banksman/banksman/services/internal/trust"
 )
 
-// kindAcknowledged is an admin's word that the gaps before it are known.
-const kindAcknowledged events.Kind = "gap.acknowledged"
-
 // Keys of the facts that the ledger keeps beside the jobs. Numbers are fixed width,
 // so that keys sort as the numbers do.
 const (
@@ -25,6 +23,7 @@ const (
 	factFound   = "v/" // + seq/code: a violation was found
 	factUnsaid  = "u/" // + seq/code: what is still to be published about it
 	factOpenGap = "d/" // + seq: a gap that nobody has acknowledged
+	factFault   = "f/" // + seq: an audit.fault_found that nobody has acknowledged
 	factCount   = "c/" // + violations, gaps, missing: how many there are
 	factAudit   = "a/last"
 )
@@ -34,10 +33,12 @@ const (
 	countViolations = "violations"
 	countGaps       = "gaps"
 	countMissing    = "missing" // sequences in gaps
+	countLost       = "lost"    // events that the stream has lost after they were read
+	countAcks       = "acks"    // acknowledgements
 )
 
 // codeGap stands for a gap where others name a violation.
-const codeGap = "gap"
+const codeGap = events.FaultGap
 
 // unsaid is something that an audit event must say.
 type unsaid struct {
@@ -169,9 +170,10 @@ func (l *ledger) takeKind(st events.Stored, e events.Event, leaf int64) error {
 		return l.heard(unsaid{Seq: p.Seq, Code: p.Code})
 	case *events.AuditGapFound:
 		return l.heard(unsaid{Seq: p.From, Code: codeGap})
-	}
-	if e.Kind == kindAcknowledged {
-		return l.acknowledge()
+	case *events.AuditFaultFound:
+		return l.fault(st.Seq, p)
+	case *events.GapAcknowledged:
+		return l.acknowledge(p)
 	}
 	return nil
 }
@@ -237,13 +239,85 @@ func (l *ledger) count(key, counter string) error {
 	return err
 }
 
-// acknowledge closes every open gap.
-func (l *ledger) acknowledge() error {
-	keys, err := l.keys(factOpenGap)
-	for _, key := range keys {
-		l.facts[key] = nil
+// fault notes what the auditor has found wrong with stream or log.
+func (l *ledger) fault(seq uint64, p *events.AuditFaultFound) error {
+	l.seals = true // so that the next head says that dispatch is closed
+	body, err := json.Marshal(p)
+	if err != nil {
+		return err
 	}
+	l.facts[fmt.Sprintf("%s%016x", factFault, seq)] = body
+	lost, err := l.number(factCount + countLost)
+	if err != nil {
+		return err
+	}
+	missing, err := l.number(factCount + countMissing)
+	l.setNumber(factCount+countLost, max(lost, p.Missing-min(p.Missing, missing)))
 	return err
+}
+
+// acknowledge closes the faults that an admin has named. What is not open, or has
+// another name, stays as it is.
+func (l *ledger) acknowledge(p *events.GapAcknowledged) error {
+	open, err := l.open()
+	if err != nil {
+		return err
+	}
+	for _, o := range open {
+		if slices.Contains(p.Faults, o.FaultName) {
+			l.facts[o.key()] = nil
+		}
+	}
+	n, err := l.number(factCount + countAcks)
+	l.setNumber(factCount+countAcks, n+1)
+	return err
+}
+
+// key is the fact that holds the fault open.
+func (o openFault) key() string {
+	if o.Code == codeGap {
+		return fmt.Sprintf("%s%016x", factOpenGap, o.Seq)
+	}
+	return fmt.Sprintf("%s%016x", factFault, o.Seq)
+}
+
+// open lists the faults that nobody has acknowledged, gaps first, by sequence.
+func (l *ledger) open() ([]openFault, error) {
+	var out []openFault
+	for _, prefix := range []string{factOpenGap, factFault} {
+		keys, err := l.keys(prefix)
+		if err != nil {
+			return nil, err
+		}
+		slices.Sort(keys)
+		for _, key := range keys {
+			body, _, err := l.fact(key)
+			if err != nil {
+				return nil, err
+			}
+			o, err := readFault(key, prefix, body)
+			if err != nil {
+				return nil, fmt.Errorf("%w: fact %s: %v", index.ErrDamaged, key, err)
+			}
+			out = append(out, o)
+		}
+	}
+	return out, nil
+}
+
+func readFault(key, prefix string, body []byte) (o openFault, err error) {
+	if o.Seq, err = strconv.ParseUint(key[len(prefix):], 16, 64); err != nil {
+		return o, err
+	}
+	if prefix == factOpenGap {
+		o.Code = codeGap
+		o.To, err = strconv.ParseUint(string(body), 10, 64)
+		return o, err
+	}
+	var p events.AuditFaultFound
+	err = json.Unmarshal(body, &p)
+	o.Code, o.detail = p.Code, p.Detail
+	return o, err
 }
 
 // keys lists the keys of facts under a prefix, in no order.
@@ -291,12 +365,6 @@ func (l *ledger) news() (found []unsaid, said []string) {
 	return found, said
 }
 
-// closed says whether a gap waits for an acknowledgement.
-func (l *ledger) closed() (bool, error) {
-	keys, err := l.keys(factOpenGap)
-	return len(keys) > 0, err
-}
-
 func (l *ledger) fact(key string) ([]byte, bool, error) {
 	if v, changed := l.facts[key]; changed {
 		return v, v != nil, nil
@@ -319,12 +387,14 @@ func (l *ledger) number(key string) (uint64, error) {
 
 // counts returns what status shows.
 func (l *ledger) counts() (c counts, err error) {
-	for name, into := range map[string]*uint64{countViolations: &c.found, countGaps: &c.gaps, countMissing: &c.missing} {
+	for name, into := range map[string]*uint64{
+		countViolations: &c.found, countGaps: &c.gaps, countMissing: &c.missing, countLost: &c.lost, countAcks: &c.acks,
+	} {
 		if *into, err = l.number(factCount + name); err != nil {
 			return counts{}, err
 		}
 	}
-	c.closed, err = l.closed()
+	c.open, err = l.open()
 	return c, err
 }
 

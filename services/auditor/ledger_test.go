@@ -51,23 +51,31 @@ func TestAcknowledgementOpensDispatch(t *testing.T) {
 	}
 	commit(t, l, f)
 	c, err := l.counts()
-	if err != nil || !c.closed || c.gaps != 1 || c.missing != 3 {
+	if err != nil || !c.closed() || c.gaps != 1 || c.missing != 3 {
 		t.Fatalf("after a gap: %+v, %v", c, err)
 	}
-	for _, who := range []string{"gate", "person"} {
-		m := f.message(events.For("job.proposed", "default", "x", who), proposal("x"))
-		m.Subject = events.For(kindAcknowledged, events.SiteScope, site.Epoch, who)
-		m.Header[events.HeaderType] = []string{"banksman." + string(kindAcknowledged)}
-		m.Header[events.HeaderDataSchema] = []string{events.SchemaURI(kindAcknowledged, 1)}
-		m.Header[events.HeaderExpectFilter] = []string{m.Subject.Filter()}
-		m.Header[events.HeaderExpect], m.Expect = []string{"0"}, 0
-		m.Data = []byte("{}")
-		m.Sign(f.origin, string(f.signers[who].Public()), f.signers[who].Sign)
-		f.take(l, m)
+	weak := f.take(l, f.message(events.For("audit.fault_found", events.SiteScope, site.Epoch, "auditor"), events.AuditFaultFound{Code: faultWeak, Detail: "a test"}))
+	if !l.seals {
+		t.Error("a fault is not told with the next head")
+	}
+	commit(t, l, f)
+	gap := events.FaultName{Code: events.FaultGap, Seq: c.open[0].Seq, To: c.open[0].To}
+	other := gap
+	other.To++
+	fault := events.FaultName{Code: faultWeak, Seq: weak.Seq}
+	for _, step := range []struct {
+		who  string
+		name events.FaultName
+		open int // afterwards
+	}{{"gate", gap, 2}, {"person", other, 2}, {"person", events.FaultName{Code: faultStream, Seq: weak.Seq}, 2}, {"person", fault, 1}, {"person", gap, 0}} {
+		f.take(l, f.message(events.For("gap.acknowledged", events.SiteScope, site.Epoch, step.who), events.GapAcknowledged{Faults: []events.FaultName{step.name}, Reason: "a test"}))
+		if !l.seals {
+			t.Error("an acknowledgement is not sealed")
+		}
 		commit(t, l, f)
 		c, err := l.counts()
-		if want := who == "gate"; err != nil || c.closed != want {
-			t.Errorf("after the word of %s: %+v, %v", who, c, err)
+		if err != nil || len(c.open) != step.open || c.closed() != (step.open > 0) {
+			t.Errorf("after %s acknowledged %+v: %+v, %v", step.who, step.name, c, err)
 		}
 	}
 }

@@ -31,6 +31,7 @@ type outbox struct {
 
 	mu      sync.Mutex
 	items   []unsaid
+	faults  []events.AuditFaultFound
 	head    *head
 	last    uint64 // last sequence under auditFilter that was seen or appended
 	changed chan struct{}
@@ -53,6 +54,18 @@ func (o *outbox) update(found []unsaid, said []string, last uint64, h *head) {
 	if h != nil {
 		o.head = h
 	}
+	select {
+	case o.changed <- struct{}{}:
+	default:
+	}
+}
+
+// fault takes a fault that is to be said.
+func (o *outbox) fault(f events.AuditFaultFound) {
+	f.Detail = printable(f.Detail)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.faults = append(o.faults, f)
 	select {
 	case o.changed <- struct{}{}:
 	default:
@@ -82,14 +95,21 @@ func (o *outbox) run(ctx context.Context) error {
 	}
 }
 
-// step appends one event, violations and gaps before heads. It says whether there may
-// be more to do.
+// step appends one event: faults, then violations and gaps, then heads. It says whether
+// there may be more to do.
 func (o *outbox) step(ctx context.Context) (more bool, err error) {
 	o.mu.Lock()
 	item, h, last := o.first(), o.head, o.last
+	var wrong *events.AuditFaultFound
+	if len(o.faults) > 0 {
+		f := o.faults[0]
+		wrong = &f
+	}
 	o.mu.Unlock()
 	var seq uint64
 	switch {
+	case wrong != nil:
+		seq, err = o.say(ctx, "audit.fault_found", last, *wrong)
 	case item != nil:
 		kind, payload := item.event()
 		seq, err = o.say(ctx, kind, last, payload)
@@ -112,7 +132,9 @@ func (o *outbox) step(ctx context.Context) (more bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.last = max(o.last, seq)
-	if item != nil {
+	if wrong != nil {
+		o.faults = o.faults[1:]
+	} else if item != nil {
 		o.items = slices.DeleteFunc(o.items, func(u unsaid) bool { return u.key() == item.key() })
 	} else if o.head == h {
 		o.head = nil

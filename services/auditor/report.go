@@ -10,6 +10,17 @@ type Verdict = evidence.Verdict
 type Gap struct {
 	From uint64 `json:"from"`
 	To   uint64 `json:"to"`
+	// Acknowledged is the event by which an admin said that it is known, 0 for none.
+	Acknowledged uint64 `json:"acknowledged,omitzero"`
+}
+
+// StatedFault is what an audit.fault_found says.
+type StatedFault struct {
+	Seq    uint64 `json:"seq"` // of the event
+	Code   string `json:"code"`
+	Detail string `json:"detail"`
+	// Acknowledged is the event by which an admin said that it is known, 0 for none.
+	Acknowledged uint64 `json:"acknowledged,omitzero"`
 }
 
 // Report is what [Verify] found. The verdicts do not imply each other.
@@ -20,8 +31,9 @@ type Report struct {
 	// Authenticity: every event is signed by whom the trust file in force at its
 	// leaf lets publish it.
 	Authenticity Verdict `json:"authenticity"`
-	// Completeness: no sequence of the stream and no number of a session is missing,
-	// and nothing but audit events lies beyond the head.
+	// Completeness: no sequence of the stream and no number of a session is missing
+	// but for what an admin has acknowledged, no fault is open, and nothing but audit
+	// events lies beyond the head.
 	Completeness Verdict `json:"completeness"`
 	// Freshness: the head covers what the bus holds, or is young.
 	Freshness Verdict `json:"freshness"`
@@ -34,8 +46,9 @@ type Report struct {
 	Unsealed   int64  `json:"unsealed"`    // leaves beyond the head
 	Events     int64  `json:"events"`      // in the whole log
 
-	FirstBadLeaf *int64 `json:"first_bad_leaf,omitempty"` // lowest leaf that fails integrity or authenticity
-	Gaps         []Gap  `json:"gaps,omitempty"`
+	FirstBadLeaf *int64        `json:"first_bad_leaf,omitempty"` // lowest leaf that fails integrity or authenticity
+	Gaps         []Gap         `json:"gaps,omitempty"`
+	Faults       []StatedFault `json:"faults,omitempty"`
 	// Unbelieved counts events that fail authenticity, Unreported those among them
 	// that no audit.violation_found names.
 	Unbelieved int64 `json:"unbelieved,omitzero"`

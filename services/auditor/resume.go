@@ -8,10 +8,12 @@ import (
 	"io/fs"
 	"path/filepath"
 	"sort"
+	"time"
 
 	"golang.org/x/mod/sumdb/note"
 
 	"github.com/banksman/banksman/events"
+	"github.com/banksman/banksman/services/internal/bus"
 	"github.com/banksman/banksman/services/internal/index"
 	"github.com/banksman/banksman/services/internal/keys"
 	"github.com/banksman/banksman/services/internal/site"
@@ -191,12 +193,14 @@ func (a *auditor) replay(leaf int64) error {
 // again, and compares them byte for byte: a stream that was rolled back and written
 // anew is found here.
 func (a *auditor) checkResume(ctx context.Context) error {
-	last, err := a.stream.LastSeq(ctx)
-	if err != nil {
+	covered := a.log.LastSeq()
+	if err := a.reaches(ctx, covered); err != nil {
 		return err
 	}
-	if covered := a.log.LastSeq(); last < covered {
-		return fault(faultRollback, "the stream ends at sequence %d, the log covers %d", last, covered)
+	if covered > 0 { // the first event stands for the time before the last ones
+		if err := a.compare(ctx, 1, 1); err != nil {
+			return err
+		}
 	}
 	from := a.log.SealedSize() - 1
 	for ; from > 0; from-- {
@@ -221,16 +225,59 @@ func (a *auditor) checkResume(ctx context.Context) error {
 	return nil
 }
 
-// compare fetches an event again and compares it with its leaf.
+// reaches wants the stream to go as far as the log. A stream that was emptied has no
+// last event, but still says how far it went.
+func (a *auditor) reaches(ctx context.Context, covered uint64) error {
+	last, err := a.stream.LastSeq(ctx)
+	if err != nil || last >= covered {
+		return err
+	}
+	now, err := a.stream.StreamState(ctx)
+	if err != nil || now.Messages == 0 && now.Last >= covered {
+		return err
+	}
+	return a.blame(ctx, fault(faultRollback, "the stream ends at sequence %d, the log covers %d", last, covered))
+}
+
+// compare fetches an event again and compares it with its leaf. One that is not there
+// any more, in a stream that goes further, is lost: the watcher counts those.
 func (a *auditor) compare(ctx context.Context, leaf int64, seq uint64) error {
 	page, err := a.stream.Read(ctx, seq, everything, 1)
 	if err != nil {
 		return err
 	}
 	if len(page) == 0 || page[0].Seq != seq {
-		return fault(faultRollback, "the stream does not hold sequence %d any more, which was audited", seq)
+		return a.reaches(ctx, seq)
 	}
-	return a.sameAs(leaf, page[0])
+	err = a.sameAs(leaf, page[0])
+	var f *Fault
+	if errors.As(err, &f) {
+		return a.blame(ctx, f)
+	}
+	return err
+}
+
+// blame says of a stream that is not the audited one whether it was made anew.
+func (a *auditor) blame(ctx context.Context, f *Fault) error {
+	now, err := a.stream.StreamState(ctx)
+	if err != nil {
+		return err
+	}
+	if made := a.recreated(now); made != nil {
+		made.Detail += ": " + f.Detail
+		return made
+	}
+	return f
+}
+
+// recreated is the fault of a stream that is younger than its first event, nil if it is
+// not: of use only where something is wrong, since clocks may have been set back.
+func (a *auditor) recreated(now bus.State) *Fault {
+	genesis, _, err := a.reader.Entry(0)
+	if err != nil || !now.Created.After(genesis.Created) {
+		return nil
+	}
+	return fault(faultRecreated, "the stream was made at %s, the audited one held its first event at %s", now.Created.Format(time.RFC3339Nano), genesis.Created.Format(time.RFC3339Nano))
 }
 
 // sameAs compares a message with the leaf that stands for it.

@@ -169,7 +169,7 @@ func (a *auditor) standStill(ctx context.Context, env *host.Env, f *Fault) error
 	a.slog.Error("the auditor seals nothing more", "error", f)
 	a.report(false, f.Error())
 	for ctx.Err() == nil {
-		err := a.closeDispatch(ctx, env.Standing)
+		err := a.closeDispatch(ctx, env.Standing, f)
 		if err == nil {
 			break
 		}

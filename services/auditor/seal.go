@@ -42,7 +42,7 @@ func (a *auditor) seal() (*head, error) {
 		s.counts = c
 	})
 	a.board.changed(changed)
-	return &head{checkpoint: checkpoint, through: to.Through, closed: c.closed}, nil
+	return &head{checkpoint: checkpoint, through: to.Through, closed: c.closed()}, nil
 }
 
 // commit writes the batch to the index. A damaged index is made again from the log,
@@ -75,10 +75,10 @@ func (a *auditor) unpublished(ctx context.Context) (*head, error) {
 	if err != nil {
 		return nil, err
 	}
-	if found && p.Size >= s.head.Size && p.Dispatch == dispatch(s.closed) {
+	if found && p.Size >= s.head.Size && p.Dispatch == dispatch(s.closed()) {
 		return nil, nil
 	}
-	return &head{checkpoint: s.head, through: s.through, closed: s.closed}, nil
+	return &head{checkpoint: s.head, through: s.through, closed: s.closed()}, nil
 }
 
 // lastSealed is what the stream says about the newest head, if it is believable.
@@ -96,10 +96,14 @@ func lastSealed(ctx context.Context, stream Stream, book *trust.Book) (*events.A
 	return p, ok, nil
 }
 
-// closeDispatch says on the stream that nothing may start any more. It repeats the
-// last head with dispatch closed, so that nobody's view of the log goes back.
-func (a *auditor) closeDispatch(ctx context.Context, standing *standing.Standing) error {
+// closeDispatch says on the stream what is wrong, and that nothing may start any more.
+// It repeats the last head with dispatch closed, so that nobody's view of the log goes
+// back.
+func (a *auditor) closeDispatch(ctx context.Context, standing *standing.Standing, f *Fault) error {
 	if err := standing.Refresh(ctx); err != nil {
+		return err
+	}
+	if err := a.nameFault(ctx, standing.Book(), f); err != nil {
 		return err
 	}
 	p, found, err := lastSealed(ctx, a.stream, standing.Book())
@@ -115,5 +119,27 @@ func (a *auditor) closeDispatch(ctx context.Context, standing *standing.Standing
 		return err
 	}
 	_, err = a.outbox.say(ctx, "audit.sealed", last.Seq, *p)
+	return err
+}
+
+// nameFault says on the stream why the auditor stands still, unless the last that was
+// said there is the same.
+func (a *auditor) nameFault(ctx context.Context, book *trust.Book, f *Fault) error {
+	st, found, err := a.stream.Last(ctx, events.For("audit.fault_found", events.SiteScope, site.Epoch, "*").String())
+	if err != nil {
+		return err
+	}
+	if found {
+		if e, err := book.Open(st); err == nil {
+			if p, ok := e.Payload.(*events.AuditFaultFound); ok && p.Code == f.Code && p.Detail == printable(f.Detail) {
+				return nil
+			}
+		}
+	}
+	last, _, err := a.stream.Last(ctx, auditFilter)
+	if err != nil {
+		return err
+	}
+	_, err = a.outbox.say(ctx, "audit.fault_found", last.Seq, events.AuditFaultFound{Code: f.Code, Detail: printable(f.Detail)})
 	return err
 }

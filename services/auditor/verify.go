@@ -67,7 +67,7 @@ func Verify(ctx context.Context, o Options) (Report, error) {
 	}
 	target, busErr := o.target(ctx)
 	v := &verifier{
-		options: o, book: trust.New(o.Origin, o.RootKey), sessions: map[string]uint64{}, said: map[string]bool{},
+		options: o, book: trust.New(o.Origin, o.RootKey), sessions: map[string]counter{}, said: map[string]bool{},
 	}
 	headFile, err := v.readHeadFile()
 	if err != nil {
@@ -154,7 +154,10 @@ type verifier struct {
 
 	next     int64 // leaf that visit expects
 	runs     []run
-	sessions map[string]uint64
+	gaps     []Gap
+	missing  uint64 // sequences in gaps so far
+	sessions map[string]counter
+	words    []acknowledgement
 	order    []unbelievedEvent
 	said     map[string]bool // seq/code named by a believable violation_found
 	past     []pastHead      // what believable audit.sealed events say
@@ -207,8 +210,11 @@ func (v *verifier) visit(leaf int64, e tlog.Entry, rec *tlog.Record) error {
 		v.report.ThroughSeq = seq
 	}
 	switch {
-	case e.Kind == tlog.KindGap && !sealed:
-		v.tail, v.tailSeq = v.tail+1, e.To
+	case e.Kind == tlog.KindGap:
+		v.gaps, v.missing = append(v.gaps, Gap{From: e.From, To: e.To}), v.missing+e.To-e.From+1
+		if !sealed {
+			v.tail, v.tailSeq = v.tail+1, e.To
+		}
 	case e.Kind == tlog.KindEvent:
 		v.report.Events++
 		if sealed {
@@ -242,25 +248,22 @@ func (v *verifier) event(leaf int64, entry tlog.Entry, st events.Stored) {
 		v.bad(leaf, st.Seq, codeOf(err), err.Error())
 		return
 	}
-	if before := v.seqOf(entry.JobPrev); entry.Job != "" && e.Expect != before {
+	if before := v.seqOf(entry.JobPrev); entry.Job != "" && e.Expect != before && !v.inGap(e.Expect) {
 		v.bad(leaf, st.Seq, codeWrongPosition, fmt.Sprintf("signed for the place after %d, the job's last was %d", e.Expect, before))
 	}
 	v.session(st.Seq, e.ID)
-	if p, ok := e.Payload.(*events.AuditViolationFound); ok {
+	switch p := e.Payload.(type) {
+	case *events.AuditViolationFound:
 		v.said[unsaid{Seq: p.Seq, Code: p.Code}.key()] = true
+	case *events.AuditFaultFound:
+		v.report.Faults = append(v.report.Faults, StatedFault{Seq: st.Seq, Code: p.Code, Detail: p.Detail})
+	case *events.GapAcknowledged:
+		v.words = append(v.words, acknowledgement{seq: st.Seq, actor: e.ID.Actor, GapAcknowledged: p})
+	case *events.AuditSealed:
+		if p.Size > 0 {
+			v.past = append(v.past, pastHead{leaf: leaf, size: p.Size, root: p.Root})
+		}
 	}
-	if p, ok := e.Payload.(*events.AuditSealed); ok && p.Size > 0 {
-		v.past = append(v.past, pastHead{leaf: leaf, size: p.Size, root: p.Root})
-	}
-}
-
-// session checks that the counter of a session has no hole.
-func (v *verifier) session(seq uint64, id events.ID) {
-	key := id.Actor + "/" + id.Session
-	if b := followsInSession(v.sessions[key], id); b != nil {
-		v.completeness.Add(fmt.Sprintf("%s at sequence %d: %s", b.code, seq, b.detail))
-	}
-	v.sessions[key] = max(v.sessions[key], id.N)
 }
 
 // bad notes an event that may not be believed.
@@ -309,10 +312,7 @@ func (v *verifier) judgeLog(r *tlog.Report) {
 	if want := site.CheckpointOrigin(v.options.Origin); r.Origin != want {
 		v.integrity.Add(fmt.Sprintf("the log is of %q, expected %q", r.Origin, want))
 	}
-	for _, g := range r.Gaps {
-		v.report.Gaps = append(v.report.Gaps, Gap{From: g.From, To: g.To})
-		v.completeness.Add(fmt.Sprintf("the stream had lost sequences %d to %d", g.From, g.To))
-	}
+	v.judgeFaults()
 }
 
 // judgeSigner checks the checkpoint's signature against the trust file in force at the
@@ -448,7 +448,7 @@ func (v *verifier) freshness(target uint64, busErr error) Verdict {
 func (v *verifier) finish(r *tlog.Report) Report {
 	v.report.Integrity = v.integrity.Verdict("entries, records, root, signature and head agree")
 	v.report.Authenticity = v.authenticity.Verdict("every event is signed by whom the trust file in force lets publish it")
-	v.report.Completeness = v.completeness.Verdict("no sequence and no number of a session is missing")
+	v.report.Completeness = v.completeness.Verdict(v.complete())
 	v.report.Origin, v.report.Size, v.report.Unsealed = r.Origin, v.head(), r.Unsealed
 	v.report.Root = base64.StdEncoding.EncodeToString(v.signers.root[:])
 	if !v.headTime.IsZero() {

@@ -25,13 +25,13 @@ func (a *app) auditCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "audit", Short: "Look at the log and verify it", GroupID: "prove", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	cmd.AddCommand(a.auditStatusCommand(), a.auditVerifyCommand(), a.auditExportCommand(), a.auditProveCommand(),
-		a.auditDrillCommand(), a.auditWitnessCommand(), a.auditAnchorCommand())
+		a.auditAckCommand(), a.auditDrillCommand(), a.auditWitnessCommand(), a.auditAnchorCommand())
 	return cmd
 }
 
 func (a *app) auditStatusCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "status", Short: "Say how far the log is sealed", Args: cobra.NoArgs,
+		Use: "status", Short: "Say how far the log is sealed, and what holds dispatch closed", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := ask[query.AuditStatus](cmd.Context(), a, query.Audit, struct{}{})
 			if err != nil {
@@ -40,6 +40,7 @@ func (a *app) auditStatusCommand() *cobra.Command {
 			return a.print(s, func(w io.Writer) {
 				fmt.Fprintf(w, "%d entries, sealed through event %d of %d at %s\nroot %s\ndispatch %s, %d violations, %d gaps\n",
 					s.Size, s.ThroughSeq, s.LastSeq, s.SealedAt.Format(time.RFC3339), s.Root, s.Dispatch, s.Violations, s.Gaps)
+				printFaults(w, s.Faults)
 			})
 		},
 	}

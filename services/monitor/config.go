@@ -22,6 +22,7 @@ type Config struct {
 	DiskWarningPercent  int    `toml:"disk_warning_percent" doc:"Used share of a disk that is worth a warning, 1 to 100."`
 	DiskCriticalPercent int    `toml:"disk_critical_percent" doc:"Used share of a disk that is critical, above the warning and at most 100; 0 switches the detector off."`
 	DiskStop            string `toml:"disk_stop" doc:"What a critical disk orders for every project that runs on its machine: drain, kill or none."`
+	IntegrityStop       string `toml:"integrity_stop" doc:"What a fault of the stream or the audit log orders for every project: drain, kill or none."`
 	ConfirmS            int    `toml:"confirm_s" doc:"Seconds in which a stop that an alert ordered, or one to kill, has to be confirmed; then it is escalated, and a drain becomes a kill. 1 to 86400."`
 }
 
@@ -33,7 +34,7 @@ func DefaultConfig() Config {
 	return Config{
 		Actor: "monitor", CheckS: 5, TimeoutWindow: 10, TimeoutPercent: 20, HungPercent: 150, SilentS: 3600,
 		AuthFailures: 3, AuthStop: events.StopDrain, CrashRounds: 5, CrashShortS: 60, CrashStop: events.StopDrain,
-		DiskWarningPercent: 90, DiskCriticalPercent: 95, DiskStop: events.StopDrain, ConfirmS: 300,
+		DiskWarningPercent: 90, DiskCriticalPercent: 95, DiskStop: events.StopDrain, IntegrityStop: events.StopDrain, ConfirmS: 300,
 	}
 }
 
@@ -65,7 +66,7 @@ func (c *Config) Validate() error {
 		}
 	}
 	for _, m := range []struct{ key, value string }{
-		{"auth_stop", c.AuthStop}, {"crash_stop", c.CrashStop}, {"disk_stop", c.DiskStop},
+		{"auth_stop", c.AuthStop}, {"crash_stop", c.CrashStop}, {"disk_stop", c.DiskStop}, {"integrity_stop", c.IntegrityStop},
 	} {
 		if m.value != events.StopDrain && m.value != events.StopKill && m.value != stopNone {
 			return fmt.Errorf("%s = %q: must be drain, kill or none", m.key, m.value)
@@ -83,6 +84,8 @@ func (c *Config) stopOf(detector string) string {
 		return c.CrashStop
 	case nameDisk:
 		return c.DiskStop
+	case nameIntegrity:
+		return c.IntegrityStop
 	}
 	return stopNone
 }

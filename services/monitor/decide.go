@@ -102,7 +102,7 @@ func targets(m *memory, a alert.Alert) []string {
 	}
 	return slices.DeleteFunc(m.projects(), func(name string) bool {
 		p := m.Projects[name]
-		return !held(p) || p.Loop.Holder.Claim.Host != a.Raise.Host
+		return !held(p) || a.Raise.Host != "" && p.Loop.Holder.Claim.Host != a.Raise.Host
 	})
 }
 

@@ -24,7 +24,7 @@ type Detector interface {
 
 // Finding is one thing that is wrong.
 type Finding struct {
-	About    string // a project, or a host and a folder
+	About    string // a project, a host and a folder, or the stream
 	Project  string // empty for what concerns the site
 	Host     string // the machine that it is about, empty for a project
 	Severity string
@@ -40,6 +40,7 @@ const (
 	nameCrash       = "crash_loop"
 	nameDisk        = "disk"
 	nameUnconfirmed = "stop_unconfirmed"
+	nameIntegrity   = "integrity"
 )
 
 // detectors makes all of them with their thresholds.
@@ -51,6 +52,7 @@ func detectors(c Config) []Detector {
 		&crashLoop{Streak: map[string]int{}, limit: c.CrashRounds, short: seconds(c.CrashShortS)},
 		&disks{Seen: map[string]disk{}, warning: c.DiskWarningPercent, critical: c.DiskCriticalPercent},
 		&unconfirmed{Loops: map[string]*obedience{}, within: seconds(c.ConfirmS)},
+		&integrity{Open: map[string]string{}},
 	}
 }
 

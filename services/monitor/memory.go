@@ -37,11 +37,14 @@ func newMemory() *memory {
 	return &memory{Projects: map[string]loop.Project{}, Alerts: map[string]alert.Alert{}, Orders: map[string]map[string]uint64{}, Lifted: map[string]uint64{}}
 }
 
-// watches says whether events of a family mean anything here.
-func watches(family string) bool {
-	switch family {
-	case "loop", "round", "work", "stop", "alert", "host":
+// watches says whether events under a subject mean anything here. Heads of the audit
+// log are many and say nothing that the faults do not.
+func watches(s events.Subject) bool {
+	switch s.Family {
+	case "loop", "round", "work", "stop", "alert", "host", "gap":
 		return true
+	case "audit":
+		return s.Kind() == "audit.gap_found" || s.Kind() == "audit.fault_found"
 	}
 	return false
 }
@@ -62,7 +65,7 @@ func (m *memory) take(book *trust.Book, st events.Stored) (e events.Event, err e
 	switch s.Family {
 	case "alert":
 		return e, m.takeAlert(e, err)
-	case "host":
+	case "host", "audit", "gap":
 		return e, err
 	}
 	return e, m.takeProject(e, err)

@@ -93,7 +93,7 @@ func (w *watch) take(ctx context.Context, st events.Stored) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if err != nil || !watches(s.Family) {
+	if err != nil || !watches(s) {
 		w.memory.pass(st.Seq)
 		return
 	}

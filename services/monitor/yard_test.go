@@ -89,7 +89,7 @@ func (y *yard) enrol() *events.TrustPublished {
 	file := &events.TrustPublished{Version: 1, Origin: yardOrigin}
 	for name, role := range map[string]events.Role{
 		"p7k2": events.RolePerson, "supervisor": events.RoleSupervisor, "worker": events.RoleWorker,
-		"monitor": events.RoleMonitor, "bus": events.RoleBus, "reader": events.RoleReader,
+		"monitor": events.RoleMonitor, "bus": events.RoleBus, "auditor": events.RoleAuditor, "boss": events.RoleAdmin, "reader": events.RoleReader,
 	} {
 		sign, err := keys.GenerateSigner()
 		must(y.t, err)

@@ -2,6 +2,8 @@ package bus
 
 import (
 	"context"
+	jsonv1 "encoding/json"
+	"encoding/json/jsontext"
 	"encoding/json/v2"
 	"errors"
 	"fmt"
@@ -10,6 +12,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/banksman/banksman/events"
 	"github.com/banksman/banksman/services/internal/grants"
@@ -205,6 +208,10 @@ type State struct {
 	Last     uint64 `json:"last_seq"`
 	Deleted  int    `json:"num_deleted"`
 	MaxBytes int64  `json:"-"`
+	// Created is when the stream was made.
+	Created time.Time `json:"-"`
+	// Weak is a setting under which the stream may lose events, nil for none.
+	Weak *WeakSetting `json:"-"`
 }
 
 // StreamState asks for the stream's state; the auditor, persons, monitors,
@@ -216,11 +223,10 @@ func (c *Conn) StreamState(ctx context.Context) (State, error) {
 		return State{}, err
 	}
 	var info struct {
-		Error  *apiError `json:"error"`
-		State  State     `json:"state"`
-		Config struct {
-			MaxBytes int64 `json:"max_bytes"`
-		} `json:"config"`
+		Error   *apiError      `json:"error"`
+		State   State          `json:"state"`
+		Created time.Time      `json:"created"`
+		Config  jsontext.Value `json:"config"`
 	}
 	if err := json.Unmarshal(r.Data, &info); err != nil {
 		return State{}, fmt.Errorf("read the state of the stream: %w", err)
@@ -228,6 +234,11 @@ func (c *Conn) StreamState(ctx context.Context) (State, error) {
 	if info.Error != nil {
 		return State{}, info.Error.refusal(subject)
 	}
-	info.State.MaxBytes = info.Config.MaxBytes
+	var got jetstream.StreamConfig // made for the other version of the package
+	if err := jsonv1.Unmarshal(info.Config, &got); err != nil {
+		return State{}, fmt.Errorf("read the settings of the stream: %w", err)
+	}
+	info.State.MaxBytes, info.State.Created = got.MaxBytes, info.Created
+	errors.As(compareStream(got, Layout{}.stored()), &info.State.Weak)
 	return info.State, nil
 }

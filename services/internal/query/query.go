@@ -64,6 +64,18 @@ type AuditStatus struct {
 	Gaps       int       `json:"gaps"`
 	Bytes      int64     `json:"bytes,omitzero"`     // that the stream holds
 	MaxBytes   int64     `json:"max_bytes,omitzero"` // that it may hold; 0 when the stream does not say
+	Faults     []Fault   `json:"faults,omitempty"`   // why dispatch is closed
+}
+
+// Fault is a reason why dispatch is closed.
+type Fault struct {
+	Code   string `json:"code"`
+	Seq    uint64 `json:"seq,omitzero"` // first missing sequence of a gap, else the event that states the fault; 0 for none
+	To     uint64 `json:"to,omitzero"`  // last missing sequence of a gap
+	Detail string `json:"detail"`
+	// Acknowledgeable says whether an admin's word opens dispatch again.
+	Acknowledgeable bool   `json:"acknowledgeable"`
+	Next            string `json:"next"` // what to do
 }
 
 // AssessRequest asks what policy says of a command, before any worker looked.
