@@ -57,7 +57,7 @@ type AuditFaultFound struct {
 	Detail string `json:"detail"`
 	// Missing is how many events the stream lacks in all, as far as its own state
 	// shows that.
-	Missing uint64 `json:"missing,omitempty"`
+	Missing uint64 `json:"missing,omitzero"`
 
 	Extra Extra `json:",embed"`
 }

@@ -156,6 +156,7 @@ func TestWhoMayNotPublish(t *testing.T) {
 		"job.started":          {events.RoleWorker},
 		"policy.published":     {events.RoleAdmin},
 		"trust.published":      {events.RoleRoot},
+		"gap.acknowledged":     {events.RoleAdmin},
 		"audit.sealed":         {events.RoleAuditor},
 		"loop.pause_requested": {events.RolePerson},
 		"loop.paused":          {events.RoleSupervisor},
@@ -167,7 +168,7 @@ func TestWhoMayNotPublish(t *testing.T) {
 			}
 		}
 	}
-	if got := events.Publishes(events.RoleAuditor); !slices.Equal(got, []events.Kind{"audit.sealed", "audit.violation_found", "audit.gap_found"}) {
+	if got := events.Publishes(events.RoleAuditor); !slices.Equal(got, []events.Kind{"audit.sealed", "audit.violation_found", "audit.gap_found", "audit.fault_found"}) {
 		t.Errorf("the auditor publishes %v", got)
 	}
 	if got := events.Publishes(events.RoleReader); got != nil {

@@ -27,5 +27,5 @@ type FaultName struct {
 	// audit.fault_found.
 	Seq uint64 `json:"seq"`
 	// To is the last missing sequence of a gap.
-	To uint64 `json:"to,omitempty"`
+	To uint64 `json:"to,omitzero"`
 }
