@@ -271,6 +271,11 @@ type JobStarted struct {
 	// Bound is "fd" when the approved bytes are executed by descriptor,
 	// "checked" when a script is read by its interpreter.
 	Bound string `json:"bound"`
+	// Walls are what keeps the job from the rest of the machine: "hidden" when it
+	// cannot see banksman's own files, "landlock" when the kernel keeps it to
+	// parts of the file system, "user" when it runs as another user than the
+	// worker, "container" when a prefix runs it in one.
+	Walls []string `json:"walls,omitempty"`
 
 	Extra Extra `json:",embed"`
 }

@@ -73,7 +73,7 @@ func findingTable(w io.Writer, found []finding) {
 // examine runs every check; one that needs a site is left out where there is
 // none.
 func (a *app) examine(ctx context.Context, l site.Layout) []finding {
-	found := []finding{checkNamespaces(), checkGit(ctx), checkClock()}
+	found := []finding{checkNamespaces(), checkLandlock(), checkGit(ctx), checkClock()}
 	s, err := host.LoadSite(l)
 	if err != nil {
 		return append(found, finding{"site", bad, err.Error(), "make one with 'banksman init', or name its folder with --dir"})
@@ -89,6 +89,14 @@ func checkNamespaces() finding {
 			"allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, or the container's setting), or accept it with --unsafe-shared-user"}
 	}
 	return finding{"namespaces", fine, "jobs see an empty folder where banksman keeps its files", ""}
+}
+
+func checkLandlock() finding {
+	version, err := proc.Landlock()
+	if err != nil {
+		return finding{"landlock", warn, err.Error(), "needed only where reach_read or reach_write of [worker] are set"}
+	}
+	return finding{"landlock", fine, fmt.Sprintf("version %d; jobs can be kept to parts of the file system", version), ""}
 }
 
 func checkGit(ctx context.Context) finding {

@@ -215,7 +215,11 @@ func showJob(w io.Writer, j shownJob) {
 		line("approved", "by %s (%s) at %s, good until %s%s", p.Actor, basis, p.At.Format(time.RFC3339), p.Expires.Format(time.RFC3339), unsafeNote(p.UnsafeSharedUser))
 	}
 	for _, t := range j.Attempts {
-		line("attempt", "%d on %s at %s %s", t.Attempt, t.Worker, t.Started.Format(time.RFC3339), t.Outcome)
+		walls := ""
+		if len(t.Walls) > 0 {
+			walls = ", walls: " + strings.Join(t.Walls, ", ")
+		}
+		line("attempt", "%d on %s at %s%s %s", t.Attempt, t.Worker, t.Started.Format(time.RFC3339), walls, t.Outcome)
 	}
 	for _, c := range j.Comments {
 		line("comment", "by %s at %s: %s", c.By, c.At.Format(time.RFC3339), view.Printable(c.Text))

@@ -158,6 +158,7 @@ func (s *shift) start(ctx context.Context, j lifecycle.Job, seen sight, sealed s
 	if len(s.cfg.ExecPrefix) > 0 {
 		claimed.Bound = proc.BoundChecked
 	}
+	claimed.Walls = s.walls()
 	a := &attempt{job: j, seen: seen, rec: record{
 		Job: j.ID, Pool: j.Pool, Attempt: claimed.Attempt, Session: s.me.session, Marker: cryptorand.Text(),
 	}}
@@ -317,7 +318,7 @@ func (s *shift) execute(a *attempt, kit kit, rec *recorder) result {
 	defer s.leaveNothing(own)
 	spec := s.spec(a, rec)
 	spec.Env = s.settle(kit.env, a.job.Proposal.Env, own)
-	if err := s.wrap(&spec, a.seen.found, own); err != nil {
+	if err := errors.Join(s.enclose(&spec, own), s.wrap(&spec, a.seen.found, own)); err != nil {
 		return notStarted(err)
 	}
 	p, err := s.crew.Start(s.life, spec)

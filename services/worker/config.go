@@ -38,6 +38,8 @@ type Config struct {
 	LimitOpenFiles   int64             `toml:"limit_open_files" doc:"Descriptors that each process of a job may have open; 0 for no limit."`
 	LimitProcesses   int64             `toml:"limit_processes" doc:"Processes that the job's user may have in all, other programs of that user included; 0 for no limit. Does not bind root."`
 	LimitFileBytes   int64             `toml:"limit_file_bytes" doc:"Largest file that a job may write; 0 for no limit."`
+	ReachRead        []string          `toml:"reach_read" doc:"Absolute paths beneath which jobs may read and execute files, kept to by the kernel's Landlock (Linux 6.2 and later). {cwd}, {home} and {tmp} are the job's own. A job's program and all that it loads must lie in them. Empty for everything, unless reach_write is empty too: then nothing keeps jobs to a part of the file system."`
+	ReachWrite       []string          `toml:"reach_write" doc:"Absolute paths beneath which jobs may change files as well, such as {cwd}; a worker on a machine that cannot keep jobs to them refuses to start. Devices that every program expects, such as /dev/null, are always open; network and sockets with a path are not covered."`
 	ExecPrefix       []string          `toml:"exec_prefix" doc:"Program and arguments, such as a container engine's run, that execute the job's command, which is appended with its program's absolute path. {cwd}, {home}, {tmp} and {cidfile} are replaced, and {env} becomes --env NAME for each variable."`
 	ExecStop         []string          `toml:"exec_stop" doc:"Program and arguments that end the container whose id exec_prefix wrote to {cidfile}; the id is appended. Runs after each attempt and must succeed where the container is gone, as in /usr/bin/podman rm --force --ignore."`
 	Umask            int               `toml:"umask" doc:"File mode mask of jobs, as a number; 18 is octal 022."`
@@ -57,6 +59,7 @@ func DefaultConfig() Config {
 		MaxOutputBytes: 8 << 20,
 		Hide:           true,
 		RetryFirstS:    1, RetryMostS: 300, RetryExits: []int{}, RetrySignal: true, RetryTimeout: true,
+		ReachRead: []string{}, ReachWrite: []string{},
 		ExecPrefix: []string{}, ExecStop: []string{},
 		Umask: proc.DefaultUmask,
 	}
@@ -102,6 +105,9 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("scratch: %q is no absolute folder", c.Scratch)
 	}
 	if err := c.validateContainer(); err != nil {
+		return err
+	}
+	if err := c.validateReach(); err != nil {
 		return err
 	}
 	return c.validateEnvironment()

@@ -168,6 +168,9 @@ func TestBadConfinementNamesItsKey(t *testing.T) {
 		"a low memory":      {"limit_memory_bytes", func(c *Config) { c.LimitMemoryBytes = -1 }},
 		"nice":              {"nice", func(c *Config) { c.Nice = 20 }},
 		"a cap below first": {"retry_most_s", func(c *Config) { c.RetryFirstS, c.RetryMostS = 10, 5 }},
+		"relative reach":    {"reach_write", func(c *Config) { c.ReachWrite = []string{"src"} }},
+		"reach of nothing":  {"reach_read", func(c *Config) { c.ReachRead = []string{""} }},
+		"no home to reach":  {"reach_write", func(c *Config) { c.ReachWrite = []string{"{home}"} }},
 		"status 0":          {"retry_exits", func(c *Config) { c.RetryExits = []int{0} }},
 	} {
 		cfg := DefaultConfig()

@@ -50,6 +50,12 @@ func (w *Role) Run(ctx context.Context, env *host.Env) error {
 				"allow user namespaces, or accept the risk with --unsafe-shared-user or hide = false in [worker]", env.Layout.Dir, err)
 		}
 	}
+	if w.cfg.reaches() {
+		if _, err := proc.Landlock(); err != nil {
+			return fmt.Errorf("start the worker: jobs cannot be kept to reach_read and reach_write on this machine: %w; "+
+				"run it on a newer kernel, or leave both keys of [worker] empty", err)
+		}
+	}
 	j, err := openJournal(attemptsOf(env.Layout, w.cfg.Actor, env.Instance))
 	if err != nil {
 		return err

@@ -68,6 +68,7 @@ const (
 	CodeNoDir         = "no_such_dir"           // the working directory is missing or hidden
 	CodeDirChanged    = "dir_changed"           // the working directory's path leads through a symlink
 	CodeNoNamespace   = "namespace_unavailable" // folders cannot be hidden on this machine
+	CodeNoReach       = "reach_unavailable"     // the program cannot be kept to its reach, or a path of it is missing
 	CodeSteward       = "steward_failed"        // the steward could not be started or died; with AllowNewPrivileges the program may have run
 	CodeTooLate       = "too_late"              // StartBy or Until was over before the program could be started
 	CodeSystem        = "system"                // any other refusal of the kernel

@@ -103,7 +103,7 @@ func (p *Process) order(ctx context.Context, spec *Spec, files stdio) error {
 		Argv: spec.Argv, Path: spec.Path, Found: spec.Found, ExpectSHA256: spec.ExpectSHA256, Sealed: spec.Sealed,
 		Files: spec.Files, Dir: spec.Dir, Env: spec.Env, TimeLimitNS: int64(spec.TimeLimit), GraceNS: int64(p.grace),
 		Until: spec.Until, NoticeNS: int64(spec.Notice), StartBy: spec.StartBy,
-		Marker: p.marker, Umask: umask, Rlimits: spec.Rlimits, Nice: spec.Nice, User: spec.User,
+		Marker: p.marker, Umask: umask, Rlimits: spec.Rlimits, Nice: spec.Nice, User: spec.User, Reach: spec.Reach,
 	}}, files.all()...)
 	var got report
 	if err == nil {

@@ -34,6 +34,9 @@ func (*Crew) Close() {}
 // Namespaces says that folders cannot be hidden here.
 func Namespaces() error { return unsupported("") }
 
+// Landlock says that no program can be kept to a reach here.
+func Landlock() (int, error) { return 0, unsupported("") }
+
 // SweepMarker refuses.
 func SweepMarker(string) ([]int, error) { return nil, unsupported("") }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -60,6 +61,9 @@ type Spec struct {
 	Hide []string
 	// Expose are absolute paths inside hidden folders that stay visible. They must exist.
 	Expose []string
+	// Reach keeps the program, by the kernel's Landlock, to a part of the file system. Nil means no such wall. It excludes
+	// AllowNewPrivileges.
+	Reach *Reach
 	// Umask is the file mode mask. Zero means [DefaultUmask].
 	Umask int
 	// Rlimits are the resource limits of the program.
@@ -76,6 +80,15 @@ type Spec struct {
 type FileDigest struct {
 	Path   string `json:"path"`
 	SHA256 string `json:"sha256"`
+}
+
+// A Reach is the part of the file system that a program may use, beside the devices that every program expects, such as
+// /dev/null. All paths are absolute, without symlinks, and must exist; what lies beneath one counts as well. Where the
+// kernel can (Linux 6.12), a program with a reach sends no signals and makes no connections by abstract sockets to
+// processes outside its own tree, its steward among them. Sockets that have a path, and the network, are not covered.
+type Reach struct {
+	Read  []string `json:"read,omitempty"`  // may be read, listed and executed
+	Write []string `json:"write,omitempty"` // may be changed as well
 }
 
 // A User is a numeric identity with its supplementary groups.
@@ -113,6 +126,8 @@ func (s *Spec) check() error {
 		return bad(s.Path, "a sealed copy needs the digest that it must have")
 	case s.TimeLimit < 0 || s.Grace < 0 || s.Notice < 0:
 		return bad(s.Path, "a time limit, grace or notice below zero makes no sense")
+	case s.Reach != nil && s.AllowNewPrivileges:
+		return bad(s.Path, "a program with a reach cannot be allowed new privileges")
 	case s.Umask < 0 || s.Umask > 0o777:
 		return bad(s.Path, "umask %#o is outside 0 to 0777", s.Umask)
 	case s.Nice < 0 || s.Nice > 19:
@@ -124,6 +139,13 @@ func (s *Spec) check() error {
 		for i, text := range list {
 			if strings.ContainsRune(text, 0) {
 				return bad(s.Path, "argument or variable %d holds a NUL byte, which no program can receive", i)
+			}
+		}
+	}
+	if s.Reach != nil {
+		for _, path := range append(slices.Clone(s.Reach.Read), s.Reach.Write...) {
+			if !cleanAbs(path) {
+				return bad(path, "a path to reach is not absolute and clean")
 			}
 		}
 	}

@@ -152,10 +152,19 @@ func (s *steward) start(j *job, stdio []*os.File) (*tree, string, error) {
 	defer l.close()
 	// A traced exec ignores set-uid bits, so that it is used with them only where limits need it.
 	stop := !s.setup.AllowNewPrivileges || j.Rlimits != Rlimits{} || j.Nice != 0
+	on, err := s.behindWall(j)
+	defer on.end() // after a program that must not run was destroyed: the end of its tracer would let it go
+	if err != nil {
+		return nil, "", err
+	}
 	if err := onTime(j); err != nil {
 		return nil, "", err
 	}
-	pid, err := l.exec(stdio, s.inside, stop)
+	pid := 0
+	err = on.do(func() (err error) {
+		pid, err = l.exec(stdio, s.inside && j.Reach == nil, stop)
+		return err
+	})
 	if err != nil {
 		return nil, "", err
 	}
@@ -179,7 +188,7 @@ func (s *steward) start(j *job, stdio []*os.File) (*tree, string, error) {
 		err = writeFrame(s.conn, report{Started: &started{PID: pid, Bound: l.bound}})
 	}
 	if err == nil && stop {
-		err = unix.PtraceDetach(pid)
+		err = on.do(func() error { return unix.PtraceDetach(pid) })
 	}
 	t.reap()
 	if err != nil {
@@ -191,6 +200,24 @@ func (s *steward) start(j *job, stdio []*os.File) (*tree, string, error) {
 		return nil, "", err
 	}
 	return t, l.bound, nil
+}
+
+// behindWall returns the thread that starts the program: one that is kept to the program's reach and ends after it, as the
+// steward's own would be kept to it for ever.
+func (s *steward) behindWall(j *job) (*thread, error) {
+	if j.Reach == nil {
+		return nil, nil
+	}
+	rules, err := j.Reach.wall()
+	if err != nil {
+		return nil, &StartError{Code: CodeNoReach, Path: j.Path, Detail: err.Error()}
+	}
+	defer rules.Close()
+	on := newThread()
+	if err := on.do(func() error { return enter(rules, s.inside) }); err != nil {
+		return on, &StartError{Code: CodeNoReach, Path: j.Path, Detail: err.Error()}
+	}
+	return on, nil
 }
 
 // awaitStop waits until a traced child stands behind its exec and before its first instruction.

@@ -53,6 +53,7 @@ type job struct {
 	Rlimits      Rlimits      `json:"rlimits"`
 	Nice         int          `json:"nice,omitempty"`
 	User         *User        `json:"user,omitempty"`
+	Reach        *Reach       `json:"reach,omitempty"`
 }
 
 // A report is what the steward answers. Exactly one field is set.

@@ -91,6 +91,7 @@ type Attempt struct {
 	Started time.Time `json:"started"`
 	Ended   time.Time `json:"ended,omitzero"`
 	Bound   string    `json:"bound"`
+	Walls   []string  `json:"walls,omitempty"`
 	Lapsed  bool      `json:"lapsed,omitzero"`
 	Late    bool      `json:"late,omitzero"`
 	Outcome string    `json:"outcome,omitempty"`
@@ -177,7 +178,7 @@ func DetailOf(j lifecycle.Job) Detail {
 		})
 	}
 	for _, a := range j.Attempts {
-		v := Attempt{Attempt: a.N, Worker: a.Worker, Seq: a.StartedSeq, Started: a.StartedAt.UTC(), Ended: a.EndedAt.UTC(), Bound: a.Started.Bound, Lapsed: a.Lapsed, Late: a.Late}
+		v := Attempt{Attempt: a.N, Worker: a.Worker, Seq: a.StartedSeq, Started: a.StartedAt.UTC(), Ended: a.EndedAt.UTC(), Bound: a.Started.Bound, Walls: a.Started.Walls, Lapsed: a.Lapsed, Late: a.Late}
 		if a.EndedAt.IsZero() {
 			v.Ended = time.Time{}
 		}
