@@ -35,6 +35,12 @@ type Actor struct {
 	Login string `json:"login,omitempty"`
 	// Sign is the public key of the actor's signatures, empty for a reader.
 	Sign string `json:"sign,omitempty"`
+	// OldLogin is the log-in key before this one, which still opens the door until
+	// the actor's rotation ends.
+	OldLogin string `json:"old_login,omitempty"`
+	// OldSign is the signing key before this one, which is still believed until the
+	// actor's rotation ends.
+	OldSign string `json:"old_sign,omitempty"`
 	// Pools bounds a worker; empty means every pool.
 	Pools []string `json:"pools,omitempty"`
 }
@@ -45,6 +51,11 @@ func (a Actor) Has(r Role) bool { return slices.Contains(a.Roles, r) }
 // MayPublish says whether one of the actor's roles may publish the kind.
 func (a Actor) MayPublish(k Kind) bool {
 	return slices.ContainsFunc(a.Roles, func(r Role) bool { return MayPublish(r, k) })
+}
+
+// Believes says whether signatures of a key count as the actor's.
+func (a Actor) Believes(key string) bool {
+	return key != "" && (key == a.Sign || key == a.OldSign)
 }
 
 // Find returns an actor of the trust file.

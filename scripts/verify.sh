@@ -102,11 +102,13 @@ may_publish() {
   esac
 }
 
-# rights ACTOR prints key, pools and roles from the trust file in force, a line each.
+# rights ACTOR prints keys, pools and roles from the trust file in force, a line each. An
+# actor that rotates has two keys: the new one, and the old one until it is retired.
 rights() {
   awk -v actor="$1" 'BEGIN { RS = "\\{\"actor\":\"" } NR > 1 {
     name = $0; sub(/".*/, "", name); if (name != actor) next
     key = ""; if (match($0, /"sign":"[^"]*"/)) key = substr($0, RSTART + 8, RLENGTH - 9)
+    if (match($0, /"old_sign":"[^"]*"/)) key = key " " substr($0, RSTART + 12, RLENGTH - 13)
     pools = ""; if (match($0, /"pools":\[[^]]*\]/)) pools = substr($0, RSTART + 9, RLENGTH - 10)
     roles = ""; if (match($0, /"roles":\[[^]]*\]/)) roles = substr($0, RSTART + 9, RLENGTH - 10)
     gsub(/"/, "", pools); gsub(/"/, "", roles); gsub(/,/, " ", pools); gsub(/,/, " ", roles)
@@ -133,7 +135,8 @@ authentic() {
     [ -n "$allowed" ] || fail "$entry: $actor may not publish $kind"
     [ -z "$pools" ] || case " $pools " in *" $scope "*) ;; *) fail "$entry: $actor is not of pool $scope" ;; esac
   fi
-  [ "$(line actor "$entry" | cut -d' ' -f1)" = "$key" ] || fail "$entry: not signed with the key of $actor"
+  by=$(line actor "$entry" | cut -d' ' -f1)
+  case " $key " in *" ${by:-none} "*) key=$by ;; *) fail "$entry: not signed with a key of $actor" ;; esac
   sig=$(line actor "$entry" | cut -d' ' -f2)
   printf 'banksman-event/v1\norigin %s\nsubject %s\nce %s\nexpect %s\npayload %s\n' "$site" "$subject" \
     "$(line meta "$entry")" "$(line expect "$entry")" "$(line payload "$entry")" >"$tmp/text"

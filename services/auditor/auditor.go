@@ -22,7 +22,8 @@ type auditor struct {
 	stream Stream
 	slog   *slog.Logger
 	report func(ready bool, reason string)
-	vkey   string // public half of the checkpoint key
+
+	keyring *keyring
 
 	witnesses *witness.Policy // nil for none
 

@@ -17,7 +17,7 @@ import (
 // away: the first one's cosignatures are stored, and the log goes on.
 func TestHeadsAreCosigned(t *testing.T) {
 	s := newSite(t)
-	_, vkey, err := keys.LoadCheckpointKey(s.layout.CheckpointKey())
+	own, err := keys.LoadCheckpointKeys(s.layout.CheckpointKey())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func TestHeadsAreCosigned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := witness.NewServer(t.TempDir(), w, []string{vkey}, time.Now)
+	server, err := witness.NewServer(t.TempDir(), w, []string{own[0].Verifier()}, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}

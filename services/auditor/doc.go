@@ -39,5 +39,6 @@
 // under the log ends the role; what is on disk is then read again at the next start.
 // A witness may be away: the log goes on, its head is cosigned later, and a verifier
 // that asks for a quorum says so. The checkpoint key may be missing from the trust file in force: nothing is signed
-// with it then.
+// with it then. Where the file lists two keys of this auditor, because one follows the
+// other, heads carry a signature of each.
 package auditor

@@ -49,24 +49,21 @@ func newDrillSite(dir string) (*drillSite, error) {
 			return nil, err
 		}
 	}
-	if s.signer, s.vkey, err = s.checkpointKey("checkpoint.key"); err != nil {
+	if s.signer, s.vkey, err = s.checkpointKey(); err != nil {
 		return nil, err
 	}
-	if s.stranger, _, err = s.checkpointKey("stranger.key"); err != nil {
+	if s.stranger, _, err = s.checkpointKey(); err != nil {
 		return nil, err
 	}
 	return s, s.listen()
 }
 
-func (s *drillSite) checkpointKey(name string) (note.Signer, string, error) {
+func (s *drillSite) checkpointKey() (note.Signer, string, error) {
 	key, err := keys.GenerateCheckpointKey(site.CheckpointOrigin(drillOrigin))
-	if err == nil {
-		err = keys.WriteCheckpointKey(filepath.Join(s.dir, name), key)
-	}
 	if err != nil {
 		return nil, "", err
 	}
-	return keys.LoadCheckpointKey(filepath.Join(s.dir, name))
+	return key.Signer(), key.Verifier(), nil
 }
 
 // listen starts the witness.

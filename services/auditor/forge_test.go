@@ -55,14 +55,7 @@ func newForge(t testing.TB) *forge {
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(f.dir, "checkpoint.key")
-	if err := keys.WriteCheckpointKey(path, key); err != nil {
-		t.Fatal(err)
-	}
-	f.checkpoint, f.vkey, err = keys.LoadCheckpointKey(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f.checkpoint, f.vkey = key.Signer(), key.Verifier()
 	file := events.TrustPublished{Version: 1, Origin: f.origin, CheckpointKeys: []string{key.Verifier()}}
 	for actor, role := range map[string]events.Role{
 		"proposer": events.RoleProposer, "gate": events.RoleGate, "auditor": events.RoleAuditor, "person": events.RoleAdmin,

@@ -17,7 +17,6 @@ import (
 	"github.com/banksman/banksman/events/lifecycle"
 	"github.com/banksman/banksman/services/host"
 	"github.com/banksman/banksman/services/internal/index"
-	"github.com/banksman/banksman/services/internal/keys"
 	"github.com/banksman/banksman/services/internal/site"
 	"github.com/banksman/banksman/services/internal/tlog"
 	"github.com/banksman/banksman/services/internal/trust"
@@ -142,12 +141,12 @@ func (s *testSite) checkRebuilt() {
 // nothing yet.
 func (s *testSite) openedBy(indexPath string) *auditor {
 	s.t.Helper()
-	signer, vkey, err := keys.LoadCheckpointKey(s.layout.CheckpointKey())
+	ring, err := newKeyring(s.layout.CheckpointKey())
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	a := &auditor{vkey: vkey, slog: s.log, stream: s.conn("reader"), ledger: newLedger(trust.New(s.plan.Origin, s.plan.RootKey()), nil, s.key("auditor").Public())}
-	if a.log, err = openLog(s.t.Context(), a.stream, s.layout, s.plan.Origin, signer); err == nil {
+	a := &auditor{keyring: ring, slog: s.log, stream: s.conn("reader"), ledger: newLedger(trust.New(s.plan.Origin, s.plan.RootKey()), nil, s.key("auditor").Public())}
+	if a.log, err = openLog(s.t.Context(), a.stream, s.layout, s.plan.Origin, ring); err == nil {
 		a.reader, err = tlog.OpenReader(s.layout.AuditLog())
 	}
 	if err == nil {

@@ -10,8 +10,6 @@ import (
 	"sort"
 	"time"
 
-	"golang.org/x/mod/sumdb/note"
-
 	"github.com/banksman/banksman/events"
 	"github.com/banksman/banksman/services/internal/bus"
 	"github.com/banksman/banksman/services/internal/index"
@@ -25,7 +23,8 @@ const streamName = "BANKSMAN"
 
 // openLog opens the log, or creates it from the first event of the stream. The genesis
 // is a function of that event, so that every auditor of the stream starts alike.
-func openLog(ctx context.Context, stream Stream, l site.Layout, origin string, signer note.Signer) (*tlog.Log, error) {
+func openLog(ctx context.Context, stream Stream, l site.Layout, origin string, ring *keyring) (*tlog.Log, error) {
+	signer, also := ring.all()
 	lock := tlog.FileLock(filepath.Dir(l.AuditHead()))
 	if err := keys.MakePrivateDir(filepath.Dir(l.AuditHead())); err != nil {
 		return nil, err
@@ -33,7 +32,7 @@ func openLog(ctx context.Context, stream Stream, l site.Layout, origin string, s
 	if err := keys.MakePrivateDir(filepath.Dir(l.AuditLog())); err != nil {
 		return nil, err
 	}
-	log, err := tlog.Open(l.AuditLog(), signer, lock)
+	log, err := tlog.Open(l.AuditLog(), signer, lock, also...)
 	if err == nil {
 		if want := site.CheckpointOrigin(origin); log.Origin() != want {
 			return nil, errors.Join(fault(faultLog, "the log is of %q, the site of %q", log.Origin(), want), log.Close())
@@ -50,7 +49,7 @@ func openLog(ctx context.Context, stream Stream, l site.Layout, origin string, s
 	log, err = tlog.Create(l.AuditLog(), tlog.Genesis{
 		Origin: site.CheckpointOrigin(origin), Stream: streamName,
 		Created: first.Time, Config: sha256.Sum256(first.Data),
-	}, signer, lock)
+	}, signer, lock, also...)
 	return log, logFault(err)
 }
 

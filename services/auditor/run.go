@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/mod/sumdb/note"
-
 	"github.com/banksman/banksman/events"
 	"github.com/banksman/banksman/services/host"
 	"github.com/banksman/banksman/services/internal/config"
@@ -48,7 +46,7 @@ func (r *Role) see(s Stream) Stream {
 
 // Run audits until the context ends.
 func (r *Role) Run(ctx context.Context, env *host.Env) error {
-	signer, vkey, err := keys.LoadCheckpointKey(env.Layout.CheckpointKey())
+	ring, err := newKeyring(env.Layout.CheckpointKey())
 	if err != nil {
 		return err
 	}
@@ -62,11 +60,11 @@ func (r *Role) Run(ctx context.Context, env *host.Env) error {
 	}
 	a := &auditor{
 		witnesses: witnesses,
-		config:    &r.config, stream: r.see(env.Bus), slog: env.Log, report: env.Report, vkey: vkey,
+		config:    &r.config, stream: r.see(env.Bus), slog: env.Log, report: env.Report, keyring: ring,
 		outbox: newOutbox(env.Append, env.Actor),
 	}
 	a.ledger = newLedger(trust.New(env.Site.Origin, keys.PublicKey(env.Site.RootKey)), nil, own.Public())
-	err = a.open(ctx, env, signer)
+	err = a.open(ctx, env)
 	defer a.close()
 	if err == nil {
 		err = a.serve(ctx, env)
@@ -82,9 +80,9 @@ func (r *Role) Run(ctx context.Context, env *host.Env) error {
 }
 
 // open opens log and index and brings both to where the log ends.
-func (a *auditor) open(ctx context.Context, env *host.Env, signer note.Signer) error {
+func (a *auditor) open(ctx context.Context, env *host.Env) error {
 	var err error
-	if a.log, err = openLog(ctx, a.stream, env.Layout, env.Site.Origin, signer); err != nil {
+	if a.log, err = openLog(ctx, a.stream, env.Layout, env.Site.Origin, a.keyring); err != nil {
 		return err
 	}
 	if done := a.log.Recovery(); done != (tlog.Recovery{}) {

@@ -3,7 +3,6 @@ package auditor
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/banksman/banksman/events"
@@ -17,9 +16,8 @@ import (
 // seal signs everything folded so far and commits it to the index. The order matters:
 // what the index and the stream say about a head must not outlive the head.
 func (a *auditor) seal() (*head, error) {
-	file := a.ledger.book.Current()
-	if file == nil || !slices.Contains(file.CheckpointKeys, a.vkey) {
-		return nil, fault(faultKey, "the trust file in force does not list the key %s; publish one that does, then restart the auditor", a.vkey)
+	if err := a.chooseSigners(); err != nil {
+		return nil, err
 	}
 	checkpoint, err := a.log.Seal()
 	if err != nil {
@@ -43,6 +41,23 @@ func (a *auditor) seal() (*head, error) {
 	})
 	a.board.changed(changed)
 	return &head{checkpoint: checkpoint, through: to.Through, closed: c.closed()}, nil
+}
+
+// chooseSigners lets those keys sign that the trust file in force lists.
+func (a *auditor) chooseSigners() error {
+	file := a.ledger.book.Current()
+	if file == nil {
+		return fault(faultKey, "no trust file is in force, so nobody may sign")
+	}
+	signers, changed := a.keyring.choose(file)
+	if !changed {
+		return nil
+	}
+	if len(signers) == 0 {
+		return fault(faultKey, "trust file %d lists none of the keys in %s; publish one that does, then restart the auditor", file.Version, a.keyring.path)
+	}
+	a.log.SignWith(signers[0], signers[1:]...)
+	return nil
 }
 
 // commit writes the batch to the index. A damaged index is made again from the log,

@@ -145,6 +145,7 @@ type verifier struct {
 	integrity, authenticity, completeness reasons
 
 	sealedTrust *events.TrustPublished // in force at the head
+	files       []fileAt               // every trust file, by leaf
 	headTime    time.Time
 	newest      time.Time // latest stream time seen
 	witnessedAt time.Time // as of when a quorum knew of no larger head
@@ -229,6 +230,9 @@ func (v *verifier) visit(leaf int64, e tlog.Entry, rec *tlog.Record) error {
 		} else if id, err := events.ParseID(e.ID); err == nil { // tlog has reported what is wrong
 			v.session(e.Seq, id)
 		}
+	}
+	if file := v.book.Current(); file != nil && (len(v.files) == 0 || v.files[len(v.files)-1].file != file) {
+		v.files = append(v.files, fileAt{leaf, file})
 	}
 	if leaf == v.head()-1 {
 		v.sealedTrust = v.book.Current()

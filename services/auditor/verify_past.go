@@ -3,9 +3,11 @@ package auditor
 import (
 	"encoding/base64"
 	"fmt"
+	"slices"
 
 	"golang.org/x/mod/sumdb/note"
 
+	"github.com/banksman/banksman/events"
 	"github.com/banksman/banksman/services/internal/tlog"
 )
 
@@ -53,23 +55,42 @@ func (v *verifier) judgePast(r *tlog.Report) {
 	v.judgeAnchor(log)
 }
 
+// fileAt is a trust file and the leaf from which on it is in force.
+type fileAt struct {
+	leaf int64
+	file *events.TrustPublished
+}
+
+// signersAt are the keys that may sign a head of so many leaves.
+func (v *verifier) signersAt(size int64) note.Verifiers {
+	var keys []note.Verifier
+	for _, at := range slices.Backward(v.files) {
+		if at.leaf >= size {
+			continue
+		}
+		for _, text := range at.file.CheckpointKeys {
+			if key, err := note.NewVerifier(text); err == nil {
+				keys = append(keys, key)
+			}
+		}
+		break
+	}
+	return note.VerifierList(keys...)
+}
+
 // judgeAnchor checks that the log grew out of a head that somebody kept.
 func (v *verifier) judgeAnchor(log *tlog.Reader) {
 	if v.options.Anchor == nil {
 		return
 	}
-	var signers []note.Verifier
-	if v.sealedTrust != nil {
-		for _, text := range v.sealedTrust.CheckpointKeys {
-			if key, err := note.NewVerifier(text); err == nil {
-				signers = append(signers, key)
-			}
-		}
+	_, anchor, err := tlog.ParseCheckpoint(v.options.Anchor)
+	if err == nil {
+		// A key that was retired since still vouches for the heads of its time.
+		_, _, err = tlog.OpenCheckpoint(v.options.Anchor, v.signersAt(min(anchor.Size, v.head())))
 	}
-	_, anchor, err := tlog.OpenCheckpoint(v.options.Anchor, note.VerifierList(signers...))
 	switch {
 	case err != nil:
-		v.integrity.Add(fmt.Sprintf("the anchor is not signed by a key of the trust file in force: %v", err))
+		v.integrity.Add(fmt.Sprintf("the anchor is not signed by a key of the trust file in force at its size: %v", err))
 		return
 	case anchor.Size > v.head():
 		v.integrity.Add(fmt.Sprintf("rollback: the anchor covers %d leaves, the checkpoint %d", anchor.Size, v.head()))

@@ -43,7 +43,8 @@ func (f *rootFlags) load(l site.Layout) (*keys.Signer, error) {
 func (a *app) actorCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "actor", Short: "Say who may do what", GroupID: "start", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
-	cmd.AddCommand(a.actorListCommand(), a.actorAddCommand(), a.actorRevokeCommand(), a.actorExportCommand())
+	cmd.AddCommand(a.actorListCommand(), a.actorAddCommand(), a.actorRevokeCommand(), a.actorRotateCommand(),
+		a.actorRetireCommand(), a.actorExportCommand())
 	return cmd
 }
 
@@ -64,7 +65,11 @@ func (a *app) actorListCommand() *cobra.Command {
 			return a.print(file, func(w io.Writer) {
 				var rows [][]string
 				for _, x := range file.Actors {
-					rows = append(rows, []string{x.Actor, x.Name, joinRoles(x.Roles), strings.Join(x.Pools, ","), x.Login})
+					name := x.Name
+					if x.OldSign != "" || x.OldLogin != "" {
+						name += " (rotating)"
+					}
+					rows = append(rows, []string{x.Actor, name, joinRoles(x.Roles), strings.Join(x.Pools, ","), x.Login})
 				}
 				fmt.Fprintf(w, "trust file %d of %s\n", file.Version, file.Origin)
 				table(w, []string{"ACTOR", "NAME", "ROLES", "POOLS", "LOG-IN KEY"}, rows)

@@ -126,7 +126,7 @@ func (d *Desk) pen(k events.Kind) (*bus.Appender, error) {
 	switch line, ok := file.Find(d.Config.ActorName); {
 	case !ok || !line.MayPublish(k):
 		return nil, refuse(CodeNoRight, "ask who holds the root key; see 'banksman actor ls'", "sign as %s: trust file %d does not let this actor say %s", d.Config.ActorName, file.Version, k)
-	case line.Sign != string(signer.Public()):
+	case !line.Believes(string(signer.Public())):
 		return nil, refuse(CodeOtherKey, "use the key that belongs to the trust file, or have this one enrolled", "sign with %s: trust file %d names another key for %s", path, file.Version, d.Config.ActorName)
 	}
 	d.signer = signer

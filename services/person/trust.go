@@ -40,7 +40,9 @@ func (d *Desk) Amend(ctx context.Context, root *keys.Signer, change func(*events
 		next := *current
 		next.Actors, next.CheckpointKeys = slices.Clone(next.Actors), slices.Clone(next.CheckpointKeys)
 		next.Version++
-		if err := change(&next); err != nil {
+		if err := change(&next); errors.Is(err, ErrUnchanged) {
+			return current, nil
+		} else if err != nil {
 			return nil, err
 		}
 		if _, err := grants.Users(next, []string{"default"}); err != nil {
@@ -66,6 +68,9 @@ func (d *Desk) Amend(ctx context.Context, root *keys.Signer, change func(*events
 	}
 }
 
+// ErrUnchanged is a change's word that the trust file in force says it already.
+var ErrUnchanged = errors.New("nothing is to be changed")
+
 func errNoTrust(found bool) error {
 	if found {
 		return nil
@@ -89,26 +94,35 @@ func AddActor(t *events.TrustPublished, a events.Actor) error {
 	if len(a.Roles) == 0 || slices.ContainsFunc(a.Roles, func(r events.Role) bool { return r == events.RoleRoot || !slices.Contains(events.Roles, r) }) {
 		return refuse(CodeBadActor, "", "add actor %s: roles %v must be some of %v, and not root", a.Actor, a.Roles, events.Roles)
 	}
-	if a.Sign != "" {
-		if _, err := keys.PublicKey(a.Sign).Bytes(); err != nil {
-			return refuse(CodeBadActor, "use the public key that 'banksman actor add' makes", "add actor %s: %v", a.Actor, err)
-		}
-	}
-	for _, other := range t.Actors { // two names with one key would be two persons in a quorum
-		if a.Sign != "" && a.Sign == other.Sign || a.Login != "" && a.Login == other.Login {
-			return refuse(CodeBadActor, "make keys of its own", "add actor %s: %s has the same key", a.Actor, other.Actor)
-		}
+	if err := ownKeys(t, a); err != nil {
+		return err
 	}
 	t.Actors = append(t.Actors, a)
+	return nil
+}
+
+// ownKeys checks that an actor's keys are keys and nobody else's: two names with one
+// key would be two persons in a quorum.
+func ownKeys(t *events.TrustPublished, a events.Actor) error {
+	if a.Sign != "" {
+		if _, err := keys.PublicKey(a.Sign).Bytes(); err != nil {
+			return refuse(CodeBadActor, "use the public key that 'banksman actor add' makes", "trust actor %s: %v", a.Actor, err)
+		}
+	}
+	for _, other := range t.Actors {
+		if other.Actor != a.Actor && (other.Believes(a.Sign) || a.Login != "" && (a.Login == other.Login || a.Login == other.OldLogin)) {
+			return refuse(CodeBadActor, "make keys of its own", "trust actor %s: %s has the same key", a.Actor, other.Actor)
+		}
+	}
 	return nil
 }
 
 // RevokeActor removes a line from a trust file. What the actor signed before
 // stays believable; nothing that it signs from here on is.
 func RevokeActor(t *events.TrustPublished, actor string) error {
-	i := slices.IndexFunc(t.Actors, func(a events.Actor) bool { return a.Actor == actor })
-	if i < 0 {
-		return refuse(CodeUnknownActor, "list them with 'banksman actor ls'", "revoke actor %s: the trust file has none of that name", actor)
+	i, err := lineOf(t, actor, "revoke")
+	if err != nil {
+		return err
 	}
 	t.Actors = slices.Delete(t.Actors, i, i+1)
 	return nil

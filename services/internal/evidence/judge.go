@@ -44,7 +44,7 @@ func (v *verifier) judgeBare(e *tlog.Entry) error {
 	if !ok {
 		return fmt.Errorf("unknown_actor: actor %q is not in trust file %d", subject.Actor, file.Version)
 	}
-	if actor.Sign == "" || actor.Sign != e.Actor {
+	if !actor.Believes(e.Actor) {
 		return fmt.Errorf("wrong_key: signed with %s, the actor's key is %s", e.Actor, actor.Sign)
 	}
 	expect, err := strconv.ParseUint(e.Expect, 10, 64)
@@ -57,7 +57,7 @@ func (v *verifier) judgeBare(e *tlog.Entry) error {
 	}
 	text := events.SigningText(v.options.Origin, e.Subject, e.Meta, expect, e.Payload, int(e.Payload_bytes))
 	switch {
-	case !keys.PublicKey(actor.Sign).Verify(text, sig.Sig):
+	case !keys.PublicKey(e.Actor).Verify(text, sig.Sig):
 		return fmt.Errorf("bad_signature: the signature of %q does not verify", actor.Actor)
 	case !actor.MayPublish(subject.Kind()):
 		return fmt.Errorf("no_right: %q with roles %v may not publish %s", actor.Actor, actor.Roles, subject.Kind())

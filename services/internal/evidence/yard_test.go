@@ -35,7 +35,7 @@ func newYard(t testing.TB) *yard {
 	t.Helper()
 	y := &yard{t: t, dir: t.TempDir(), signers: map[string]*keys.Signer{}, n: map[string]uint64{}, last: map[string]uint64{},
 		at: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
-	signer, vkey := checkpointKey(t, y.dir)
+	signer, vkey := checkpointKey(t)
 	y.file = events.TrustPublished{Origin: yardOrigin, CheckpointKeys: []string{vkey}}
 	for _, actor := range []string{"root", "proposer", "gate", "worker"} {
 		key, err := keys.GenerateSigner()
@@ -60,20 +60,13 @@ func newYard(t testing.TB) *yard {
 	return y
 }
 
-func checkpointKey(t testing.TB, dir string) (note.Signer, string) {
+func checkpointKey(t testing.TB) (note.Signer, string) {
 	t.Helper()
 	key, err := keys.GenerateCheckpointKey(site.CheckpointOrigin(yardOrigin))
-	if err == nil {
-		err = keys.WriteCheckpointKey(filepath.Join(dir, "checkpoint.key"), key)
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	signer, vkey, err := keys.LoadCheckpointKey(filepath.Join(dir, "checkpoint.key"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return signer, vkey
+	return key.Signer(), key.Verifier()
 }
 
 func (y *yard) logDir() string { return filepath.Join(y.dir, "log") }

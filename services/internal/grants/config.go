@@ -72,21 +72,34 @@ func Users(t events.TrustPublished, pools []string) (map[Account]string, error) 
 		if !logsIn {
 			continue
 		}
-		if !userKey.MatchString(a.Login) {
-			return nil, &Unfit{a.Actor, "has a log-in key that is no NATS user key", "publish a trust file with the key that starts with U"}
+		logins := loginsOf(a)
+		for _, key := range logins {
+			if !userKey.MatchString(key) {
+				return nil, &Unfit{a.Actor, "has a log-in key that is no NATS user key", "publish a trust file with the key that starts with U"}
+			}
+			if slices.Contains(seen, key) {
+				return nil, &Unfit{a.Actor, "shares its log-in key with another actor", "make a key for each"}
+			}
+			seen = append(seen, key)
 		}
-		if slices.Contains(seen, a.Login) {
-			return nil, &Unfit{a.Actor, "shares its log-in key with another actor", "make a key for each"}
-		}
-		seen = append(seen, a.Login)
 		for _, p := range a.Pools {
 			if err := events.CheckName("pool", p); err != nil {
 				return nil, &Unfit{a.Actor, err.Error(), "rename the pool"}
 			}
 		}
-		out[account] += user(a, account, pools)
+		for _, key := range logins {
+			out[account] += user(a, key, account, pools)
+		}
 	}
 	return out, nil
+}
+
+// loginsOf are the keys that open the door for an actor: two while it rotates.
+func loginsOf(a events.Actor) []string {
+	if a.OldLogin == "" {
+		return []string{a.Login}
+	}
+	return []string{a.Login, a.OldLogin}
 }
 
 func checkPools(pools []string) error {
@@ -102,13 +115,13 @@ func checkPools(pools []string) error {
 }
 
 // user renders one user. The bus is the administrator of CORE.
-func user(a events.Actor, account Account, pools []string) string {
+func user(a events.Actor, login string, account Account, pools []string) string {
 	if account == Core {
-		return Administrator(a.Login)
+		return Administrator(login)
 	}
 	r := ActorRights(a, pools)
 	var b strings.Builder
-	fmt.Fprintf(&b, "      { nkey: %s, permissions: { # %s\n", a.Login, a.Actor)
+	fmt.Fprintf(&b, "      { nkey: %s, permissions: { # %s\n", login, a.Actor)
 	b.WriteString("        publish: { allow: " + list(r.Publish))
 	if len(r.Deny) > 0 {
 		b.WriteString(", deny: " + list(r.Deny))

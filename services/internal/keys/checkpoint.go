@@ -17,6 +17,7 @@ import (
 // signed-note). Its name is part of the key and appears in every checkpoint.
 type CheckpointKey struct {
 	skey     hidden[string]
+	signer   hidden[note.Signer]
 	verifier string
 }
 
@@ -30,7 +31,7 @@ func GenerateCheckpointKey(name string) (*CheckpointKey, error) {
 	if _, err := note.NewVerifier(vkey); err != nil {
 		return nil, fmt.Errorf("keys: generate checkpoint key %q: the name must hold characters, and neither space nor plus sign", name)
 	}
-	return &CheckpointKey{skey: hide(skey), verifier: vkey}, nil
+	return parseCheckpointKey(skey)
 }
 
 // Verifier returns the public half, in the form that note.NewVerifier takes.
@@ -42,44 +43,83 @@ func (k CheckpointKey) Format(f fmt.State, _ rune) { io.WriteString(f, "checkpoi
 // LogValue shows the public half.
 func (k CheckpointKey) LogValue() slog.Value { return slog.StringValue("checkpoint key " + k.verifier) }
 
+// Signer returns what signs notes with the key.
+func (k *CheckpointKey) Signer() note.Signer { return k.signer() }
+
 // WriteCheckpointKey writes a checkpoint key to a new file.
 func WriteCheckpointKey(path string, k *CheckpointKey) error {
-	if k == nil || k.skey == nil {
-		return fmt.Errorf("keys: write %s: there is no key to write", path)
+	text, err := checkpointText([]*CheckpointKey{k})
+	if err != nil {
+		return fmt.Errorf("keys: write %s: %w", path, err)
 	}
-	return WriteSecret(path, []byte(k.skey()+"\n"))
+	return WriteSecret(path, text)
 }
 
-// LoadCheckpointKey reads a checkpoint key and returns what signs with it and
-// its public half, in the form that note.NewVerifier takes.
-func LoadCheckpointKey(path string) (note.Signer, string, error) {
+// ReplaceCheckpointKeys puts other keys into a file of checkpoint keys, the one that
+// stays first. Whoever reads the file sees the old ones or the new ones; the bytes of
+// the old file are overwritten, see [MoveSecret].
+func ReplaceCheckpointKeys(path string, all []*CheckpointKey) error {
+	text, err := checkpointText(all)
+	if err != nil {
+		return fmt.Errorf("keys: write %s: %w", path, err)
+	}
+	next := Next(path)
+	if err := DestroySecret(next); err != nil { // of a replacement that was interrupted
+		return err
+	}
+	if err := WriteSecret(next, text); err != nil {
+		return err
+	}
+	return MoveSecret(next, path)
+}
+
+func checkpointText(all []*CheckpointKey) ([]byte, error) {
+	var text []byte
+	for _, k := range all {
+		if k == nil || k.skey == nil {
+			return nil, errors.New("there is no key to write")
+		}
+		text = append(text, k.skey()+"\n"...)
+	}
+	if len(text) == 0 {
+		return nil, errors.New("there is no key to write")
+	}
+	return text, nil
+}
+
+// LoadCheckpointKeys reads the auditor's checkpoint keys: one, or while it rotates the
+// new one and then the one before.
+func LoadCheckpointKeys(path string) ([]*CheckpointKey, error) {
 	text, err := ReadSecret(path)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	signer, vkey, err := parseCheckpointKey(string(text))
-	if err != nil {
-		return nil, "", damaged(path, err.Error())
+	var all []*CheckpointKey
+	for line := range strings.Lines(strings.TrimSpace(string(text)) + "\n") {
+		k, err := parseCheckpointKey(strings.TrimSpace(line))
+		if err != nil {
+			return nil, damaged(path, err.Error())
+		}
+		all = append(all, k)
 	}
-	return signer, vkey, nil
+	return all, nil
 }
 
-func parseCheckpointKey(text string) (note.Signer, string, error) {
-	skey := strings.TrimSpace(text)
+func parseCheckpointKey(skey string) (*CheckpointKey, error) {
 	signer, err := note.NewSigner(skey)
 	if err != nil {
-		return nil, "", errors.New("it is not a note signing key")
+		return nil, errors.New("it is not a note signing key")
 	}
 	// PRIVATE+KEY+name+hash+data; only data, the last part, may hold a plus sign.
 	parts := strings.SplitN(skey, "+", 5)
 	data, err := base64.StdEncoding.DecodeString(parts[len(parts)-1])
 	if err != nil || len(data) != 1+ed25519.SeedSize {
-		return nil, "", errors.New("it is not an Ed25519 note signing key")
+		return nil, errors.New("it is not an Ed25519 note signing key")
 	}
 	public := ed25519.NewKeyFromSeed(data[1:]).Public().(ed25519.PublicKey)
 	vkey, err := note.NewEd25519VerifierKey(signer.Name(), public)
 	if err != nil {
-		return nil, "", errors.New("its public half cannot be derived")
+		return nil, errors.New("its public half cannot be derived")
 	}
-	return signer, vkey, nil
+	return &CheckpointKey{skey: hide(skey), signer: hide(signer), verifier: vkey}, nil
 }

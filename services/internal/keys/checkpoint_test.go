@@ -1,8 +1,12 @@
 package keys
 
 import (
+	"errors"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/mod/sumdb/note"
@@ -19,10 +23,11 @@ func TestCheckpointKeyRoundTrip(t *testing.T) {
 	}
 	wantMode(t, path, 0o600)
 	wantErr(t, WriteCheckpointKey(path, k), ErrExists)
-	signer, vkey, err := LoadCheckpointKey(path)
-	if err != nil {
-		t.Fatal(err)
+	all, err := LoadCheckpointKeys(path)
+	if err != nil || len(all) != 1 {
+		t.Fatalf("%d keys, %v", len(all), err)
 	}
+	signer, vkey := all[0].Signer(), all[0].Verifier()
 	if vkey != k.Verifier() {
 		t.Errorf("the public half is %s after loading, %s before", vkey, k.Verifier())
 	}
@@ -38,10 +43,59 @@ func TestCheckpointKeyRoundTrip(t *testing.T) {
 		t.Error(err)
 	}
 	os.Chmod(path, 0o640)
-	_, _, err = LoadCheckpointKey(path)
+	_, err = LoadCheckpointKeys(path)
 	wantErr(t, err, ErrExposed, "chmod 600")
-	_, _, err = LoadCheckpointKey(mustWrite(t, filepath.Join(filepath.Dir(path), "public"), vkey, 0o600))
+	_, err = LoadCheckpointKeys(mustWrite(t, filepath.Join(filepath.Dir(path), "public"), vkey, 0o600))
 	wantErr(t, err, ErrDamaged)
+}
+
+// TestReplacedKeysAreOverwritten: whoever still holds the old file open, or finds its
+// blocks, does not find the key.
+func TestReplacedKeysAreOverwritten(t *testing.T) {
+	path := filepath.Join(folder(t), "checkpoint")
+	var made []*CheckpointKey
+	for range 2 {
+		k, err := GenerateCheckpointKey("origin")
+		if err != nil {
+			t.Fatal(err)
+		}
+		made = append(made, k)
+	}
+	if err := WriteCheckpointKey(path, made[0]); err != nil {
+		t.Fatal(err)
+	}
+	mustWrite(t, Next(path), "left behind", 0o600)
+	for _, both := range [][]*CheckpointKey{{made[1], made[0]}, {made[1]}} {
+		old, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer old.Close()
+		if err := ReplaceCheckpointKeys(path, both); err != nil {
+			t.Fatal(err)
+		}
+		wantMode(t, path, 0o600)
+		left, err := io.ReadAll(old)
+		if err != nil || len(left) == 0 || strings.Contains(string(left), "PRIVATE") {
+			t.Errorf("the old file holds %q, %v", left, err)
+		}
+		all, err := LoadCheckpointKeys(path)
+		if err != nil || len(all) != len(both) || all[0].Verifier() != made[1].Verifier() {
+			t.Errorf("%d keys, %v", len(all), err)
+		}
+	}
+	if _, err := os.Lstat(Next(path)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a second name is left: %v", err)
+	}
+	if err := os.Symlink(path, path+".link"); err != nil {
+		t.Fatal(err)
+	}
+	if err := ReplaceCheckpointKeys(path+".link", made); err == nil {
+		t.Error("a mounted secret was replaced")
+	}
+	if err := ReplaceCheckpointKeys(path, nil); err == nil {
+		t.Error("a file without any key was written")
+	}
 }
 
 func TestCheckpointKeyNames(t *testing.T) {
@@ -60,14 +114,15 @@ func FuzzParseCheckpointKey(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(k.skey() + "\n")
+	f.Add(k.skey())
 	f.Add("PRIVATE+KEY+a+00000000+AQ==")
 	f.Add(k.verifier)
 	f.Fuzz(func(t *testing.T, text string) {
-		signer, vkey, err := parseCheckpointKey(text)
+		k, err := parseCheckpointKey(text)
 		if err != nil {
 			return
 		}
+		signer, vkey := k.Signer(), k.Verifier()
 		verifier, err := note.NewVerifier(vkey)
 		if err != nil {
 			t.Fatal(err)

@@ -18,6 +18,7 @@
 //   - A secret lies in a file of mode 0600. A folder made for it has mode 0700.
 //   - A secret file appears whole or not at all, and is never overwritten: a
 //     second writer gets [ErrExists], also when both write at the same moment.
+//     Only [MoveSecret] exchanges one, at once, and then wipes the old one's bytes.
 //   - A secret that others may read is not loaded ([ErrExposed]): it may have
 //     been copied already, and going on would hide that. The check is made on
 //     the opened file, so that the file cannot be exchanged in between.
@@ -33,7 +34,8 @@
 // encrypted, it is the same text as an armored age file with a scrypt recipient,
 // so that "age -d FILE" recovers it. A log-in key is a plain nkey seed, which the
 // nats command line also takes. A checkpoint key is the one-line form of
-// golang.org/x/mod/sumdb/note. A CA file is a certificate followed by its
+// golang.org/x/mod/sumdb/note; while it is rotated, the file holds the new one's line
+// and then the old one's. A CA file is a certificate followed by its
 // private key, in one file because one file can be written atomically.
 //
 // # Who owns the state
@@ -52,6 +54,8 @@
 //     same folder with mode 0600. It may be removed.
 //   - The process is killed while it asks for a passphrase. The terminal then
 //     stays without echo; "reset" brings it back.
+//   - The file system copies on write, was snapshotted or backed up, or the drive keeps
+//     old blocks: what [MoveSecret] and [DestroySecret] overwrite is then still there.
 //   - Memory is not wiped. A debugger of the same user, or a core dump, can read
 //     loaded keys; keeping such processes apart is the task of whoever starts
 //     them.

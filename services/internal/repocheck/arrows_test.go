@@ -81,7 +81,7 @@ var owners = []owner{
 	{"filippo.io/age", []string{"services/internal/keys"}, nil, "private keys are handled in one place"},
 	{"golang.org/x/term", []string{"services/internal/keys"}, nil, "passphrases are asked for in one place"},
 	{"golang.org/x/mod/sumdb/tlog", []string{"services/internal/tlog", "services/internal/evidence", "services/internal/witness"}, []string{"services/auditor/interop"}, "the tree of the log is computed in one place; evidence and witness check its proofs"},
-	{"golang.org/x/mod/sumdb/note", []string{"services/internal/tlog", "services/internal/keys", "services/auditor", "services/internal/evidence", "services/internal/witness"}, []string{"services/auditor/interop"},
+	{"golang.org/x/mod/sumdb/note", []string{"services/internal/tlog", "services/internal/keys", "services/auditor", "services/internal/evidence", "services/internal/witness"}, []string{"services/auditor/interop", "services/front"},
 		"keys makes checkpoint signers, tlog signs with them, the auditor carries them from the one to the other"},
 	{"github.com/BurntSushi/toml", []string{"services/internal/config", "services/internal/policy"}, nil,
 		"the configuration and the policy are the two files that people write"},

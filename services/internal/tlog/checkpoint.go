@@ -84,8 +84,8 @@ func OpenCheckpoint(b []byte, verifiers note.Verifiers) (origin string, cp Check
 	return origin, cp, nil
 }
 
-func signHead(text string, signer note.Signer) ([]byte, error) {
-	b, err := note.Sign(&note.Note{Text: text}, signer)
+func signHead(text string, signers ...note.Signer) ([]byte, error) {
+	b, err := note.Sign(&note.Note{Text: text}, signers...)
 	if err != nil {
 		return nil, fmt.Errorf("sign the head: %w", err)
 	}

@@ -33,11 +33,11 @@ const (
 type Log struct {
 	dir    string
 	origin string
-	signer note.Signer
 	lock   Lock
 	d      disk
 
 	mu                            sync.Mutex // guards everything below
+	signers                       []note.Signer
 	entries, raw, hashes, offsets *os.File
 	jobs                          *jobTable
 	err                           error // first failure; nothing works after it

@@ -20,19 +20,19 @@ const (
 // is one already, and with [ErrRollback] if the lock has a head but the folder has no
 // log: then the folder was lost. What a Create that was interrupted before its lock
 // swap left behind is overwritten.
-func Create(dir string, g Genesis, signer note.Signer, lock Lock) (*Log, error) {
-	return create(dir, g, signer, lock, disk{})
+func Create(dir string, g Genesis, signer note.Signer, lock Lock, also ...note.Signer) (*Log, error) {
+	return create(dir, g, signer, lock, disk{}, also...)
 }
 
-func create(dir string, g Genesis, signer note.Signer, lock Lock, d disk) (*Log, error) {
-	l, err := startLog(dir, g, signer, lock, d)
+func create(dir string, g Genesis, signer note.Signer, lock Lock, d disk, also ...note.Signer) (*Log, error) {
+	l, err := startLog(dir, g, append([]note.Signer{signer}, also...), lock, d)
 	if err != nil {
 		return nil, fmt.Errorf("create log %s: %w", dir, err)
 	}
 	return l, nil
 }
 
-func startLog(dir string, g Genesis, signer note.Signer, lock Lock, d disk) (*Log, error) {
+func startLog(dir string, g Genesis, signers []note.Signer, lock Lock, d disk) (*Log, error) {
 	if !isToken(g.Origin) || !isToken(g.Stream) || !fitsNanoseconds(g.Created) {
 		return nil, fmt.Errorf("%w: genesis of origin %q, stream %q, created %v", ErrRecord, g.Origin, g.Stream, g.Created)
 	}
@@ -42,7 +42,7 @@ func startLog(dir string, g Genesis, signer note.Signer, lock Lock, d disk) (*Lo
 	if err := checkEmpty(dir, lock); err != nil {
 		return nil, err
 	}
-	l := &Log{dir: dir, origin: g.Origin, signer: signer, lock: lock, d: d}
+	l := &Log{dir: dir, origin: g.Origin, signers: signers, lock: lock, d: d}
 	if err := l.openFiles(os.O_CREATE); err != nil {
 		return nil, errors.Join(err, l.closeFiles())
 	}
@@ -133,13 +133,14 @@ func (l *Log) openFiles(flag int) (err error) {
 // Open continues a log. It reads the lock first and believes it: everything below its
 // head must be there and lead to its root. From the leaves beyond it keeps those that
 // hold together and cuts what a crash tore. The cost does not grow with the log, unless
-// a derived file is damaged and has to be made again.
-func Open(dir string, signer note.Signer, lock Lock) (*Log, error) {
-	return open(dir, signer, lock, disk{})
+// a derived file is damaged and has to be made again. Heads are signed by the signer and
+// by each of the others.
+func Open(dir string, signer note.Signer, lock Lock, also ...note.Signer) (*Log, error) {
+	return open(dir, signer, lock, disk{}, also...)
 }
 
-func open(dir string, signer note.Signer, lock Lock, d disk) (*Log, error) {
-	l := &Log{dir: dir, signer: signer, lock: lock, d: d}
+func open(dir string, signer note.Signer, lock Lock, d disk, also ...note.Signer) (*Log, error) {
+	l := &Log{dir: dir, signers: append([]note.Signer{signer}, also...), lock: lock, d: d}
 	if err := l.recover(); err != nil {
 		return nil, errors.Join(fmt.Errorf("open log %s: %w", dir, err), l.closeFiles())
 	}
@@ -232,7 +233,7 @@ func (l *Log) readOldCheckpoint() (now []byte, old Checkpoint, err error) {
 // renewCheckpoint signs the lock's head again unless the file holds just that, with the
 // cosignatures of others, perhaps.
 func (l *Log) renewCheckpoint(now []byte) error {
-	signed, err := signHead(string(l.lockText), l.signer)
+	signed, err := signHead(string(l.lockText), l.signers...)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"sync"
 
+	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
 )
 
@@ -36,6 +37,14 @@ func (l *Log) Seal() (Checkpoint, error) {
 	return l.head, nil
 }
 
+// SignWith makes other keys sign the heads from the next seal on: two while the owner
+// of the log rotates its key.
+func (l *Log) SignWith(signer note.Signer, also ...note.Signer) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.signers = append([]note.Signer{signer}, also...)
+}
+
 func (l *Log) seal() error {
 	if err := l.flush(); err != nil {
 		return err
@@ -52,7 +61,7 @@ func (l *Log) seal() error {
 	if err := l.lock.Swap(l.lockText, []byte(text)); err != nil {
 		return err
 	}
-	signed, err := signHead(text, l.signer)
+	signed, err := signHead(text, l.signers...)
 	if err != nil {
 		return err
 	}

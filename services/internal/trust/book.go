@@ -26,6 +26,7 @@ const (
 	CodeMalformed    = "malformed"
 	CodeUnknownActor = "unknown_actor"
 	CodeWrongKey     = "wrong_key"
+	CodeRetiredKey   = "retired_key" // it was the actor's key until a trust file took it away
 	CodeBadSignature = "bad_signature"
 	CodeNoRight      = "no_right"
 	CodeWrongBasis   = "wrong_basis"
@@ -174,16 +175,37 @@ func ofPool(k events.Kind) bool {
 // signed checks the signature, and that its owner may publish the kind.
 func (b *Book) signed(e events.Event, actor events.Actor) error {
 	bad := func(code, format string, args ...any) error { return violation(e, code, format, args...) }
-	if actor.Sign == "" || actor.Sign != e.Signature.Key {
-		return bad(CodeWrongKey, "signed with %s, the actor's key is %s", e.Signature.Key, actor.Sign)
+	key := e.Signature.Key
+	if !actor.Believes(key) {
+		if number, was := b.retired(actor.Actor, key, e.Seq); was {
+			return bad(CodeRetiredKey, "signed with %s, which was a key of %q until trust file %d took it away", key, actor.Actor, number)
+		}
+		return bad(CodeWrongKey, "signed with %s, the actor's key is %s", key, actor.Sign)
 	}
-	if !b.memo.verified(actor.Sign, e.Text, e.Signature.Sig, func() bool { return keys.PublicKey(actor.Sign).Verify(e.Text, e.Signature.Sig) }) {
+	if !b.memo.verified(key, e.Text, e.Signature.Sig, func() bool { return keys.PublicKey(key).Verify(e.Text, e.Signature.Sig) }) {
 		return bad(CodeBadSignature, "the signature of %q does not verify", actor.Actor)
 	}
 	if !actor.MayPublish(e.Kind) {
 		return bad(CodeNoRight, "%q with roles %v may not publish %s", actor.Actor, actor.Roles, e.Kind)
 	}
 	return nil
+}
+
+// retired says whether a trust file before seq gave the key to the actor, and which
+// one took it away.
+func (b *Book) retired(actor, key string, seq uint64) (number int, was bool) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	for _, v := range slices.Backward(b.versions) {
+		if v.seq >= seq || v.file == nil {
+			continue
+		}
+		if line, ok := v.file.Find(actor); ok && line.Believes(key) {
+			return number, true
+		}
+		number = v.number
+	}
+	return 0, false
 }
 
 // basisOf is the role that a decision claims to be made in.

@@ -157,7 +157,34 @@ func TestReplacedKey(t *testing.T) {
 	w.actors = append([]events.Actor(nil), w.actors...)
 	w.open(b, w.trust())
 	w.open(b, w.say("job.proposed", "default", "proposer", proposal()))
-	refused(t, b, w.store("job.proposed", "default", "j1", "proposer", old, proposal()), trust.CodeWrongKey)
+	refused(t, b, w.store("job.proposed", "default", "j1", "proposer", old, proposal()), trust.CodeRetiredKey)
+}
+
+// TestRotatedKey: the old key and the new one both count until the old one is retired.
+func TestRotatedKey(t *testing.T) {
+	w := newWorld(t)
+	b := w.trusted()
+	old, next := w.signers["proposer"], signer(t)
+	amend := func(sign, before string) {
+		w.actors = append([]events.Actor(nil), w.actors...)
+		w.actors[0].Sign, w.actors[0].OldSign = sign, before
+		w.open(b, w.trust())
+	}
+	say := func(key *keys.Signer) events.Stored {
+		return w.store("job.proposed", "default", "j1", "proposer", key, proposal())
+	}
+	refused(t, b, say(next), trust.CodeWrongKey)
+	amend(string(next.Public()), string(old.Public()))
+	first := say(old)
+	w.open(b, first)
+	w.open(b, say(next))
+	refused(t, b, say(signer(t)), trust.CodeWrongKey)
+	amend(string(next.Public()), "")
+	w.open(b, say(next))
+	refused(t, b, say(old), trust.CodeRetiredKey)
+	w.open(b, first) // where it stands, it stays believed
+	amend(string(signer(t).Public()), "")
+	refused(t, b, say(old), trust.CodeRetiredKey)
 }
 
 func TestTrustFilesFollowEachOther(t *testing.T) {

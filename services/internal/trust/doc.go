@@ -5,6 +5,8 @@
 //   - Nothing but the root's public key is taken on faith. Trust files are events
 //     signed by it, and each event is judged by the file in force at its own
 //     sequence: a key revoked today does not unmake what it signed yesterday.
+//   - An actor that changes its key has two for a while, and both count. A key that a
+//     trust file took away is a [CodeRetiredKey] from there on, not merely a wrong one.
 //   - [Book.Open] answers in one step: readable, signed by the key that the trust
 //     file gives to the actor of the subject, by an actor whose roles may publish
 //     the kind, in a pool that is the actor's. Everything else is a [*Violation]

@@ -24,7 +24,7 @@ import (
 func main() {
 	dir := flag.String("dir", os.Getenv(site.EnvDir), "the site's folder")
 	job := flag.String("job", "", "the job to approve")
-	how := flag.String("how", "stranger", "stranger, unknown, key:ACTOR, proposer, nobody, replay:JOB, expired, other-proposal, other-resolution, self or denied")
+	how := flag.String("how", "stranger", "stranger, unknown, key:ACTOR, proposer, nobody, stolen:FILE, replay:JOB, expired, other-proposal, other-resolution, self or denied")
 	flag.Parse()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
@@ -101,6 +101,8 @@ func (f *forger) message(ctx context.Context, how string) (events.Message, error
 	case "key": // an actor's real keys, such as one that was revoked
 		actor = from
 		signer, err = keys.LoadSigner(f.layout.SignKey(actor), nil)
+	case "stolen": // the person's name under a key of the person's, such as one that was retired
+		signer, err = keys.LoadSigner(from, nil)
 	case "nobody": // no signature at all
 	case "expired", "other-proposal", "other-resolution", "self": // the person's real key, stolen, and a useless approval
 		signer, err = keys.LoadSigner(f.layout.SignKey(actor), nil)
