@@ -177,3 +177,33 @@ func (y *Yard) Left() []string {
 	}
 	return left
 }
+
+// Holders are the workers whose stewards execute something, by process id.
+func (y *Yard) Holders() map[int]bool {
+	y.t.Helper()
+	holders := map[int]bool{}
+	for _, e := range y.Effects() {
+		if e.What != "starts" {
+			continue
+		}
+		if steward := parent(e.PID); steward > 1 {
+			holders[parent(steward)] = true
+		}
+	}
+	return holders
+}
+
+// parent is a process's parent, 0 where either is gone.
+func parent(pid int) int {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(text), ") ")
+	fields := strings.Fields(rest)
+	if len(fields) < 2 || fields[0] == "Z" {
+		return 0
+	}
+	n, _ := strconv.Atoi(fields[1]) // the kernel writes a number
+	return n
+}
