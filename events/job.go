@@ -97,6 +97,10 @@ type JobResolved struct {
 	// UnsafeSharedUser says that the job would share the worker's user and could
 	// reach banksman's own files.
 	UnsafeSharedUser bool `json:"unsafe_shared_user,omitzero"`
+	// EnvPass are the names of the worker's own variables that the job would get.
+	EnvPass []string `json:"env_pass,omitzero"`
+	// SearchPath are the folders in which the worker and the job look for programs.
+	SearchPath []string `json:"search_path,omitzero"`
 
 	Extra Extra `json:",embed"`
 }
@@ -357,7 +361,7 @@ type JobDeclined struct {
 // JobDeadLettered ends a job whose approval no longer fits what would run.
 type JobDeadLettered struct {
 	// Code is "program_changed", "file_changed", "cwd_changed",
-	// "isolation_changed", "grant_changed" or "policy_changed".
+	// "isolation_changed", "environment_changed", "grant_changed" or "policy_changed".
 	Code string `json:"code"`
 	// Reason names the difference.
 	Reason string `json:"reason"`

@@ -124,7 +124,7 @@ func (s *shift) check(ctx context.Context, j lifecycle.Job, sealed seal) (sight,
 		return sight{}, fault, err
 	}
 	seen, fault := look(j, p, s.cfg.search())
-	seen.resolved.UnsafeSharedUser = !s.cfg.Hide
+	s.cfg.surround(&seen.resolved)
 	if fault != nil {
 		if s.me.actor == j.ResolvedBy {
 			*fault = gone(*fault)

@@ -20,6 +20,7 @@ const (
 	codeFileChanged      = "file_changed"
 	codeCwdChanged       = "cwd_changed"
 	codeIsolationChanged = "isolation_changed"
+	codeEnvironChanged   = "environment_changed"
 )
 
 // identity is whose hands would run the job.
@@ -134,6 +135,9 @@ func differs(approved, now *events.JobResolved) *change {
 	case now.UnsafeSharedUser && !approved.UnsafeSharedUser:
 		return &change{codeIsolationChanged, "it was approved for a worker that keeps jobs from banksman's files, and this one does not"}
 	}
+	if fault := surroundings(approved, now); fault != nil {
+		return fault
+	}
 	for _, was := range approved.Files {
 		if slices.Contains(now.Files, was) {
 			continue
@@ -154,6 +158,30 @@ func differs(approved, now *events.JobResolved) *change {
 		return &change{codeFileChanged, origin(is) + " was no file when it was approved and is now " + about(is)}
 	}
 	return nil
+}
+
+// surroundings compares what a job gets from the worker itself. A resolution that
+// says nothing about it was made by a worker that did not know how.
+func surroundings(approved, now *events.JobResolved) *change {
+	for _, c := range []struct {
+		what     string
+		was, are []string
+	}{
+		{"the variables that a job gets from the worker", approved.EnvPass, now.EnvPass},
+		{"the folders in which programs are looked up", approved.SearchPath, now.SearchPath},
+	} {
+		if c.was != nil && !slices.Equal(c.was, c.are) {
+			return &change{codeEnvironChanged, fmt.Sprintf("%s were approved as %s and are now %s", c.what, listed(c.was), listed(c.are))}
+		}
+	}
+	return nil
+}
+
+func listed(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
 }
 
 func about(f events.FileDigest) string {

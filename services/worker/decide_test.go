@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -36,7 +37,8 @@ func approvedJob(change ...func(*lifecycle.Job)) lifecycle.Job {
 func resolution(change ...func(*events.JobResolved)) *events.JobResolved {
 	r := &events.JobResolved{
 		Policy: "p1", Cwd: "/w", Program: events.FileDigest{Path: "/bin/tool", SHA256: "aa", SizeBytes: 1},
-		Files: []events.FileDigest{{Arg: -1, Path: "/bin/sh", SHA256: "bb"}, {Arg: 1, Path: "/w/x.sh", SHA256: "cc"}},
+		Files:   []events.FileDigest{{Arg: -1, Path: "/bin/sh", SHA256: "bb"}, {Arg: 1, Path: "/w/x.sh", SHA256: "cc"}},
+		EnvPass: []string{"HOME"}, SearchPath: []string{"/bin"},
 	}
 	for _, f := range change {
 		f(r)
@@ -148,12 +150,23 @@ func TestDiffers(t *testing.T) {
 		"script gone":           {resolution(func(r *events.JobResolved) { r.Files = r.Files[:1] }), codeFileChanged},
 		"interpreter gone":      {resolution(func(r *events.JobResolved) { r.Files = r.Files[1:] }), codeFileChanged},
 		"a file more":           {resolution(func(r *events.JobResolved) { r.Files = append(r.Files, events.FileDigest{Arg: 2}) }), codeFileChanged},
+		"a variable more":       {resolution(func(r *events.JobResolved) { r.EnvPass = []string{"HOME", "LD_PRELOAD"} }), codeEnvironChanged},
+		"a variable less":       {resolution(func(r *events.JobResolved) { r.EnvPass = []string{} }), codeEnvironChanged},
+		"another search path":   {resolution(func(r *events.JobResolved) { r.SearchPath = []string{"/tmp/bin", "/bin"} }), codeEnvironChanged},
 		"a file more by policy": {resolution(func(r *events.JobResolved) { r.Policy, r.Files = "p2", append(r.Files, events.FileDigest{Arg: 2}) }), codePolicyChanged},
 	} {
 		got := differs(resolution(), c.now)
 		if c.code == "" && got != nil || c.code != "" && (got == nil || got.code != c.code || got.reason == "") {
 			t.Errorf("%s: %+v, want %s", name, got, c.code)
 		}
+	}
+}
+
+// A resolution by a worker that did not name what it gives to jobs still counts.
+func TestDiffersTakesAnOlderResolution(t *testing.T) {
+	old := resolution(func(r *events.JobResolved) { r.EnvPass, r.SearchPath = nil, nil })
+	if got := differs(old, resolution()); got != nil {
+		t.Errorf("%+v", got)
 	}
 }
 
@@ -170,11 +183,13 @@ func TestDiffersFindsEveryDifference(t *testing.T) {
 		return &events.JobResolved{
 			Policy: rapid.SampledFrom([]string{"p1", "p2"}).Draw(t, "policy"), Program: file.Draw(t, "program"),
 			Files: rapid.SliceOfNDistinct(file, 0, 2, rapid.ID).Draw(t, "files"), Cwd: rapid.SampledFrom([]string{"/w", "/v"}).Draw(t, "cwd"),
+			EnvPass:    rapid.SampledFrom([][]string{{}, {"A"}, {"A", "B"}}).Draw(t, "env_pass"),
+			SearchPath: rapid.SampledFrom([][]string{{"/a"}, {"/b", "/a"}}).Draw(t, "search_path"),
 		}
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := some.Draw(t, "approved"), some.Draw(t, "now")
-		same := a.Program == b.Program && a.Cwd == b.Cwd && len(a.Files) == len(b.Files)
+		same := a.Program == b.Program && a.Cwd == b.Cwd && len(a.Files) == len(b.Files) && slices.Equal(a.EnvPass, b.EnvPass) && slices.Equal(a.SearchPath, b.SearchPath)
 		inB := map[events.FileDigest]bool{}
 		for _, f := range b.Files {
 			inB[f] = true

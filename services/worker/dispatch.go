@@ -62,7 +62,7 @@ func (s *shift) resolveJob(ctx context.Context, id string, seen uint64) error {
 			return err
 		}
 		found, fault := look(j, p, s.cfg.search())
-		found.resolved.UnsafeSharedUser = !s.cfg.Hide
+		s.cfg.surround(&found.resolved)
 		if fault != nil {
 			_, err = s.append(ctx, "job.declined", j.ID, j.LastSeq, &events.JobDeclined{Code: fault.code, Reason: fault.reason})
 		} else {

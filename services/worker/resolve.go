@@ -67,6 +67,13 @@ func look(j lifecycle.Job, p *policy.Policy, search string) (sight, *change) {
 	return s, nil
 }
 
+// surround adds what the worker itself gives to a job.
+func (c *Config) surround(r *events.JobResolved) {
+	r.UnsafeSharedUser = !c.Hide
+	r.EnvPass, r.SearchPath = append([]string{}, c.EnvPass...), append([]string{}, c.Path...)
+	slices.Sort(r.EnvPass)
+}
+
 // realDir resolves the working directory.
 func realDir(dir string) (string, error) {
 	real, err := filepath.EvalSymlinks(dir)
