@@ -19,6 +19,13 @@ lasts) sleep "$3" ;;
 waits) # until the test opens the gate
 	flock -s "$yard/gates/$3" true
 	;;
+poisons) # ends what watches it, and the worker behind that
+	read -r stat <"/proc/$PPID/stat"
+	set -- ${stat##*) }
+	kill -9 "$2" "$PPID"
+	trap '' TERM
+	while :; do sleep 1; done
+	;;
 scatters | leaves)
 	# One that ignores TERM, one in a session of its own, one that holds the
 	# pipes, and one that is an orphan at once.
