@@ -41,6 +41,8 @@ check: ## vet for Linux and darwin, staticcheck, formatting, generated files, th
 soak: ## repeat what only time shows: many kills, long outages, ten minutes of fuzzing
 	BANKSMAN_SOAK=1 $(GO) test -timeout 3h ./services/front -run 'TestRolesAre|TestBusIsAway|TestStorm'
 	BANKSMAN_SOAK=1 $(GO) test -timeout 3h ./services/internal/policy -run TestSoak
+	BANKSMAN_SOAK=1 $(GO) test -timeout 3h ./services/internal/index -run TestQuestionsCost
+	BANKSMAN_SOAK=1 $(GO) test -timeout 3h ./services/internal/bench -run TestCrowd
 
 .PHONY: bench
 bench: build ## measure jobs, latency, verbs, memory, rounds and the log, each beside a floor of the same run; also to bin/bench.jsonl

@@ -52,6 +52,7 @@ func TestBench(t *testing.T) {
 	r.latency()
 	r.verbs()
 	r.memory()
+	r.crowded()
 	r.rounds()
 	r.tree()
 	r.signatures()

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 )
 
 // spread is what a series of equal steps took, sorted.
@@ -101,6 +102,18 @@ func ownCPU(t *testing.T) time.Duration {
 		t.Fatal(err)
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// exactCPU is the processor time of a process itself, clock_getcpuclockid(3), which knows
+// nanoseconds where cpu knows ticks.
+func exactCPU(t *testing.T, pid int) time.Duration {
+	t.Helper()
+	const schedulerClock = 2
+	var at syscall.Timespec
+	if _, _, errno := syscall.Syscall(syscall.SYS_CLOCK_GETTIME, uintptr(^pid<<3|schedulerClock), uintptr(unsafe.Pointer(&at)), 0); errno != 0 {
+		t.Fatalf("read the clock of process %d: %v", pid, errno)
+	}
+	return time.Duration(at.Nano())
 }
 
 // clockTicks per second are 100 on every Linux that Go runs on, proc_pid_stat(5).
