@@ -219,7 +219,7 @@ func (a *app) runCommand() *cobra.Command {
 	var f proposalFlags
 	var wait time.Duration
 	var attach string
-	var raw bool
+	var raw, dry bool
 	cmd := &cobra.Command{
 		Use: "run [flags] -- COMMAND [ARGUMENT...]", Short: "Ask for a command, wait, show its output, exit with its status", GroupID: "ask",
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -228,12 +228,24 @@ func (a *app) runCommand() *cobra.Command {
 			}
 			return cobra.NoArgs(cmd, args)
 		},
-		Long: "Ask for a command, wait for the decision, stream its output, and exit with its status.\nbanksman's own lines go to standard error and begin with \"banksman:\". Exits 77 when denied,\n75 when still pending after --wait, 124 when the command ran out of time, 125 when banksman\nitself failed. With --attach it follows a job of yours that exists already, from its beginning,\nand starts nothing.",
+		Long: "Ask for a command, wait for the decision, stream its output, and exit with its status.\nbanksman's own lines go to standard error and begin with \"banksman:\". Exits 77 when denied,\n75 when still pending after --wait, 124 when the command ran out of time, 125 when banksman\nitself failed. With --attach it follows a job of yours that exists already, from its beginning,\nand starts nothing. With --dry-run it shows what a worker of the\npool would execute, within which limits and walls, and what policy says; nothing is started or\nstored, and it exits as assess does, or 1 when the command could not be run.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a.running = true
 			c, err := a.proposer()
 			if err != nil {
 				return err
+			}
+			if dry {
+				p, err := f.proposal(args)
+				if err != nil {
+					return err
+				}
+				d, err := c.DryRun(cmd.Context(), p)
+				if err != nil {
+					return err
+				}
+				a.running = false // nothing ran whose status could be meant
+				return a.dryRun(d)
 			}
 			var j view.Detail
 			if attach == "" {
@@ -252,6 +264,8 @@ func (a *app) runCommand() *cobra.Command {
 	f.add(cmd)
 	cmd.Flags().DurationVar(&wait, "wait", 0, "longest wait for the decision (default: no bound)")
 	cmd.Flags().StringVar(&attach, "attach", "", "follow this job of yours instead of asking for a command")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "show what would run and what policy says; start and store nothing")
+	cmd.MarkFlagsMutuallyExclusive("attach", "dry-run")
 	rawFlag(cmd, &raw)
 	return cmd
 }

@@ -64,6 +64,7 @@ func (d *door) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("POST /v1/jobs", d.open(d.noted(d.bounded(d.propose))))
 	mux.Handle("POST /v1/assess", d.open(d.assess))
+	mux.Handle("POST /v1/dry-run", d.open(d.bounded(d.dryRun)))
 	mux.Handle("GET /v1/jobs", d.open(d.list))
 	mux.Handle("GET /v1/jobs/{id}", d.open(d.job))
 	mux.Handle("DELETE /v1/jobs/{id}", d.open(d.bounded(d.cancel)))

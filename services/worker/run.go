@@ -265,6 +265,12 @@ func (s *shift) listen(ctx context.Context) (stop func(), err error) {
 		return nil, err
 	}
 	stops = append(stops, unsubscribe, s.env.Bus.Notify(s.onConnection))
+	unsubscribe, err = s.answerPreviews(ctx)
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	stops = append(stops, unsubscribe)
 	s.onConnection(s.env.Bus.Connected())
 	if err := s.readSeal(ctx); err != nil {
 		stop()

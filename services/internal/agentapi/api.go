@@ -108,6 +108,11 @@ func (c *Client) Assess(ctx context.Context, p Proposal) (query.Assessment, erro
 	return call[query.Assessment](ctx, c, http.MethodPost, "/v1/assess", p)
 }
 
+// DryRun asks what would become of a proposal, starts nothing and stores nothing.
+func (c *Client) DryRun(ctx context.Context, p Proposal) (query.DryRun, error) {
+	return call[query.DryRun](ctx, c, http.MethodPost, "/v1/dry-run", p)
+}
+
 // Job returns an own job. With wait it returns when the job has moved past the
 // sequence after, or when wait is over.
 func (c *Client) Job(ctx context.Context, id string, after uint64, wait time.Duration) (view.Detail, error) {

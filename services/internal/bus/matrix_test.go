@@ -122,7 +122,7 @@ func apiCalls() []string {
 func otherSubjects(self string) []string {
 	out := []string{
 		"bml.bm.audit.site.epoch-1.sealed.auditor", "bmq.jobs.get", "bmq.jobs.list", "bmq.ready.default", "bmq.ready.gpu",
-		"bmq.audit.status", "bmq.assess", "bmq.other", "bmdesk.CONSUMER.CREATE.BANKSMAN.x", "bmdesk.CONSUMER.DELETE.BANKSMAN.gate",
+		"bmq.audit.status", "bmq.assess", "bmq.preview.default", "bmq.preview.gpu", "bmq.other", "bmdesk.CONSUMER.CREATE.BANKSMAN.x", "bmdesk.CONSUMER.DELETE.BANKSMAN.gate",
 		"$KV.bm_jobs.matrix", "$KV.other.matrix", "$O.bucket.M.x", "$SYS.REQ.SERVER.PING", "$SYS.REQ.ACCOUNT.CORE.INFO",
 		"$SRV.PING", "$SRV.INFO.banksman-auditor", "_INBOX.x", "_R_.x.y", "$JS.FC.BANKSMAN.x.y", "$JSC.R.x", "$JS.EVENT.ADVISORY.API", "elsewhere",
 	}
@@ -244,12 +244,18 @@ func (o oracle) hears(subject string) bool {
 		return o.any(func(g grants.Grant) bool { return len(g.Answers) > 0 })
 	}
 	query, ok := strings.CutPrefix(subject, "bmq.")
-	return ok && o.any(func(g grants.Grant) bool { return slices.Contains(g.Answers, query) })
+	return ok && o.any(func(g grants.Grant) bool {
+		return slices.ContainsFunc(g.Answers, func(q string) bool {
+			name, _, perPool := strings.Cut(q, "<pool>")
+			pool, named := strings.CutPrefix(query, name)
+			return q == query || perPool && named && o.serves(pool)
+		})
+	})
 }
 
 var subscriptions = []string{
 	">", "*", "*.>", "bm.>", "bml.>", "bml.bm.>", "bml.bm.audit.>", "bml.hb.>", "bml.hb.default.>", "bmo.>", "bmq.>", "bmq.*.*",
-	"bmq.jobs.get", "bmq.jobs.list", "bmq.ready.*", "bmq.audit.status", "bmq.assess", "bmdesk.>", "_IB.>", "_IB.*.x", "_R_.>", "_INBOX.>",
+	"bmq.jobs.get", "bmq.jobs.list", "bmq.ready.*", "bmq.audit.status", "bmq.assess", "bmq.preview.default", "bmq.preview.gpu", "bmdesk.>", "_IB.>", "_IB.*.x", "_R_.>", "_INBOX.>",
 	"$JS.>", "$JS.API.>", "$JS.ACK.>", "$JS.EVENT.>", "$SYS.>", "$SRV.>", "$SRV.PING", "$KV.>", "CORE.API.>",
 	"_IB.gate.>", "_IB.worker.>", "_IB.worker2.>", "_IB.auditor.>", "_IB.p7k2.>", "_IB.reader.>", "_IB.monitor.>", "_IB.supervisor.>", "_IB.proposer.>",
 }

@@ -188,7 +188,9 @@ func (r *rights) talk(g Grant, scopes []string, token string) {
 		}
 	}
 	for _, q := range g.Answers {
-		r.subscribe = append(r.subscribe, events.PrefixQuery+"."+q)
+		for _, name := range expand(q, scopes) {
+			r.subscribe = append(r.subscribe, events.PrefixQuery+"."+name)
+		}
 		r.responds = true
 	}
 	if r.responds {
@@ -252,7 +254,8 @@ func emitters(hears string) []Account {
 func answerers(query string) []Account {
 	var out []Account
 	for _, g := range Table {
-		if len(g.Answers) > 0 && (query == "" || slices.Contains(g.Answers, query)) {
+		serves := func(q string) bool { return query == "" || slices.Contains(expand(q, []string{anyToken}), query) }
+		if slices.ContainsFunc(g.Answers, serves) {
 			out = append(out, g.Account)
 		}
 	}

@@ -68,7 +68,8 @@ type Grant struct {
 	Beats bool
 	// Asks are queries below bmq that it may send.
 	Asks []string
-	// Answers are queries below bmq that it serves.
+	// Answers are queries below bmq that it serves, those with <pool> for its own
+	// pools.
 	Answers []string
 	// WritesOutput stores output chunks under its own name.
 	WritesOutput bool
@@ -99,7 +100,7 @@ var askEverything = append(slices.Clone(askAll), "alerts.list")
 var Table = []Grant{
 	{Role: events.RoleProposer, Account: Proposer, Reads: true, ReadsOutput: true,
 		Hears: []string{hearsEvents},
-		Asks:  []string{"jobs.get", "jobs.list", "audit.status", "assess"}},
+		Asks:  []string{"jobs.get", "jobs.list", "audit.status", "assess", "preview.*"}},
 	{Role: events.RoleGate, Account: Gate, Reads: true,
 		Pulls:   []string{"gate"},
 		Hears:   []string{hearsEvents, hearsBeats},
@@ -112,7 +113,8 @@ var Table = []Grant{
 	{Role: events.RoleWorker, Account: Worker, Reads: true, WritesOutput: true, Beats: true,
 		Pulls: []string{"resolve-<pool>", "run-<pool>"},
 		Hears: []string{hearsEvents, hearsBeats},
-		Asks:  []string{"jobs.get", "jobs.list", "ready.<pool>", "audit.status"}},
+		Asks:    []string{"jobs.get", "jobs.list", "ready.<pool>", "audit.status"},
+		Answers: []string{"preview.<pool>"}},
 	{Role: events.RoleSupervisor, Account: Supervisor, Reads: true, WritesOutput: true, Beats: true,
 		Hears:   []string{hearsEvents, hearsBeats},
 		Asks:    []string{"jobs.get", "jobs.list", "audit.status"},
