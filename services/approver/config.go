@@ -13,7 +13,7 @@ type Config struct {
 	ResolveWaitMS  int    `toml:"resolve_wait_ms" doc:"How many milliseconds a worker has to report what would run, before the job is listed as unresolved. 100 to 60000."`
 	ApprovalValidS int    `toml:"approval_valid_s" doc:"How many seconds an approval by policy may wait for its start. 1 to 86400."`
 	GrantMaxS      int    `toml:"grant_max_s" doc:"How many seconds after it was given a grant counts at most, whatever it says itself. 0 to 604800; with 0 none counts."`
-	ExpireEveryS   int    `toml:"expire_every_s" doc:"How often, in seconds, requests and approvals that ran out are closed. They end by stream time in any case; this only says so. 1 to 3600."`
+	ExpireEveryS   int    `toml:"expire_every_s" doc:"How often, in seconds, requests and approvals that ran out are closed. They end by stream time in any case; this only says so. As often it looks whether a worker fell silent in a pool that has no other. 1 to 3600."`
 }
 
 // DefaultConfig is the gate of a new site.

@@ -16,6 +16,8 @@
 //     approved by a grant that came later.
 //   - It ends what a person, or the proposer of a job, has asked to end, unless
 //     the job runs: that is its worker's to end.
+//   - A worker that falls silent for longer than its lease keeps no job, also where
+//     its pool has no other worker that could say so.
 //   - It decides from the stream alone. A killed gate loses nothing: what was not
 //     acknowledged comes again, and a decision that was stored already is not made
 //     twice, because each append names the sequence it was based on.

@@ -15,6 +15,7 @@ import (
 	"github.com/banksman/banksman/services/internal/bus"
 	"github.com/banksman/banksman/services/internal/config"
 	"github.com/banksman/banksman/services/internal/jobs"
+	"github.com/banksman/banksman/services/internal/leases"
 	"github.com/banksman/banksman/services/internal/permits"
 	"github.com/banksman/banksman/services/internal/policy"
 	"github.com/banksman/banksman/services/internal/query"
@@ -51,6 +52,11 @@ func (r *Role) Run(ctx context.Context, env *host.Env) error {
 		return fmt.Errorf("serve assessments: %w", err)
 	}
 	defer stop()
+	deaf, err := g.listen(ctx)
+	if err != nil {
+		return fmt.Errorf("listen to workers: %w", err)
+	}
+	defer deaf()
 	g.look(ctx)
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -70,13 +76,14 @@ type gate struct {
 	config *Config
 	env    *host.Env
 	grants *permits.Keeper
+	ear    *leases.Ear
 	now    func() time.Time
 	ahead  time.Duration // of now before the stream's time, as far as known; the expire loop's own
 }
 
 func newGate(c *Config, env *host.Env) *gate {
 	grants := &permits.Keeper{Reader: permits.Reader{Bus: env.Bus, Standing: env.Standing}}
-	return &gate{config: c, env: env, grants: grants, now: time.Now}
+	return &gate{config: c, env: env, grants: grants, ear: leases.NewEar(time.Now), now: time.Now}
 }
 
 // look shows on the board whether there is a policy to decide by.
@@ -184,7 +191,7 @@ func isConflict(err error) bool {
 	return errors.As(err, &c)
 }
 
-// expireLoop closes what ran out.
+// expireLoop closes what ran out, requests and claims.
 func (g *gate) expireLoop(ctx context.Context) {
 	tick := time.NewTicker(g.config.expireEvery())
 	defer tick.Stop()
@@ -196,6 +203,9 @@ func (g *gate) expireLoop(ctx context.Context) {
 			g.look(ctx)
 			if err := g.expireDue(ctx); err != nil && ctx.Err() == nil {
 				g.env.Log.Warn("expired jobs not closed; the next round tries again", slog.Any("error", err))
+			}
+			if err := g.lapseDeserted(ctx); err != nil && ctx.Err() == nil {
+				g.env.Log.Warn("running jobs not looked at; the next round tries again", slog.Any("error", err))
 			}
 		}
 	}

@@ -276,15 +276,3 @@ func fenceOf(j lifecycle.Job, started uint64) fence {
 	}
 	return fenceShut
 }
-
-// silentFor is how long nothing was heard of an attempt, as far as a peer can
-// know: it must have been connected, and have known of the attempt.
-func silentFor(now time.Time, since ...time.Time) time.Duration {
-	latest := time.Time{}
-	for _, t := range since {
-		if t.After(latest) {
-			latest = t
-		}
-	}
-	return now.Sub(latest)
-}

@@ -299,28 +299,3 @@ func TestSealCovers(t *testing.T) {
 		}
 	}
 }
-
-func TestSilence(t *testing.T) {
-	p := newPeers()
-	a := lifecycle.Attempt{Session: "s2", StartedSeq: 13}
-	at := func(d time.Duration) time.Time { return noon.Add(d) }
-	if got := p.silence(a, at(time.Hour)); got != 0 {
-		t.Errorf("while cut off: %s", got)
-	}
-	p.connected = noon
-	for _, c := range []struct {
-		now, want time.Duration
-		before    func()
-	}{
-		{time.Minute, 0, func() {}}, // seen for the first time
-		{2 * time.Minute, time.Minute, func() {}},
-		{3 * time.Minute, 30 * time.Second, func() { p.voices["s2"] = voice{at: at(150 * time.Second)} }},
-		{4 * time.Minute, 10 * time.Second, func() { p.connected = at(230 * time.Second) }},
-		{5 * time.Minute, 70 * time.Second, func() { p.voices["s3"] = voice{at: at(5 * time.Minute)} }},
-	} {
-		c.before()
-		if got := p.silence(a, at(c.now)); got != c.want {
-			t.Errorf("after %s: silent for %s, want %s", c.now, got, c.want)
-		}
-	}
-}

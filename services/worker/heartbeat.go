@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/banksman/banksman/events"
+	"github.com/banksman/banksman/services/internal/leases"
 	"github.com/banksman/banksman/services/internal/proc"
 )
 
@@ -26,18 +27,6 @@ func (l lease) notice() time.Duration { return time.Duration(l) / 3 }
 // beats is the pause between heartbeats: some may be lost, and the next one still
 // arrives before the notice.
 func (l lease) beats() time.Duration { return time.Duration(l) / 6 }
-
-// pulse is what a heartbeat says.
-type pulse struct {
-	Slots   int        `json:"slots"`
-	Running []underway `json:"running"`
-}
-
-// underway is one attempt that runs.
-type underway struct {
-	Job     string `json:"job"`
-	Started uint64 `json:"started"`
-}
 
 // beat sends heartbeats, six to a lease, until ctx ends. A confirmed one extends
 // what the stewards of retry-safe attempts were granted: without, they end the
@@ -75,11 +64,11 @@ func (s *shift) extend(until proc.Moment) {
 // pulse sends one heartbeat, or returns false. The bus being away is seen
 // elsewhere.
 func (s *shift) pulse() bool {
-	p := pulse{Slots: s.cfg.Slots, Running: []underway{}}
+	p := leases.Pulse{Slots: s.cfg.Slots, Running: []leases.Underway{}}
 	s.mu.Lock()
 	for a := range s.running {
 		if a.started != 0 {
-			p.Running = append(p.Running, underway{Job: a.job.ID, Started: a.started})
+			p.Running = append(p.Running, leases.Underway{Job: a.job.ID, Started: a.started})
 		}
 	}
 	s.mu.Unlock()

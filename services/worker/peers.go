@@ -2,11 +2,8 @@ package worker
 
 import (
 	"context"
-	"encoding/json/v2"
 	"errors"
 	"slices"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/banksman/banksman/events"
@@ -15,97 +12,6 @@ import (
 	"github.com/banksman/banksman/services/internal/grants"
 	"github.com/banksman/banksman/services/internal/view"
 )
-
-const (
-	// forgetAfter bounds what is remembered of sessions that are gone.
-	forgetAfter = time.Hour
-	// maxNamed bounds what is kept of one heartbeat.
-	maxNamed = 256
-)
-
-// peers is what this worker has heard of the others of its pool, by its own
-// monotonic clock.
-type peers struct {
-	mu        sync.Mutex
-	connected time.Time            // since when without a break; zero while the bus is away
-	voices    map[string]voice     // by session
-	known     map[uint64]time.Time // when an attempt was first seen running, by its start
-}
-
-// voice is a session's last heartbeat.
-type voice struct {
-	at      time.Time
-	running []underway
-}
-
-func newPeers() *peers {
-	return &peers{voices: map[string]voice{}, known: map[uint64]time.Time{}}
-}
-
-// connection notes that the bus came or went.
-func (p *peers) connection(up bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	switch {
-	case !up:
-		p.connected = time.Time{}
-	case p.connected.IsZero():
-		p.connected = time.Now()
-	}
-}
-
-// heard notes a heartbeat <pool>.<actor>.<session>. What it claims is only a
-// hint where to look.
-func (p *peers) heard(tail string, data []byte) {
-	t := strings.Split(tail, ".")
-	if len(t) != 3 {
-		return
-	}
-	var said pulse
-	_ = json.Unmarshal(data, &said) // a heartbeat that cannot be read is still one
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.voices[t[2]] = voice{at: time.Now(), running: said.Running[:min(len(said.Running), maxNamed)]}
-}
-
-// silence is how long nothing was heard of an attempt that is seen running
-// now; 0 while this worker itself is cut off.
-func (p *peers) silence(a lifecycle.Attempt, now time.Time) time.Duration {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.connected.IsZero() {
-		return 0
-	}
-	if _, ok := p.known[a.StartedSeq]; !ok {
-		p.known[a.StartedSeq] = now
-	}
-	return silentFor(now, p.connected, p.voices[a.Session].at, p.known[a.StartedSeq])
-}
-
-// silenced returns the jobs that sessions had named which were not heard
-// since, and forgets what is old.
-func (p *peers) silenced(since time.Time) []string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	var out []string
-	for session, v := range p.voices {
-		if v.at.After(since) {
-			continue
-		}
-		for _, u := range v.running {
-			out = append(out, u.Job)
-		}
-		if v.at.Before(since.Add(-forgetAfter)) {
-			delete(p.voices, session)
-		}
-	}
-	for started, at := range p.known {
-		if at.Before(since.Add(-2 * forgetAfter)) {
-			delete(p.known, started)
-		}
-	}
-	return out
-}
 
 // watchPeers looks once a lease for attempts of workers that fell silent.
 func (s *shift) watchPeers(ctx context.Context) {
@@ -120,7 +26,7 @@ func (s *shift) watchPeers(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		candidates := s.peers.silenced(time.Now().Add(-lease))
+		candidates := s.peers.Silenced(lease)
 		if mayAsk {
 			var running []string
 			running, mayAsk = s.askRunning(ctx)
@@ -156,8 +62,7 @@ func (s *shift) askRunning(ctx context.Context) (ids []string, mayAsk bool) {
 	return ids, true
 }
 
-// lapsePeer lets a job's attempt lapse if its worker was silent for longer
-// than its lease, by a third for what clocks and queues may add.
+// lapsePeer lets a job's attempt lapse if its worker was silent for too long.
 func (s *shift) lapsePeer(ctx context.Context, id string) {
 	j, err := s.job(ctx, id)
 	if err != nil {
@@ -170,9 +75,8 @@ func (s *shift) lapsePeer(ctx context.Context, id string) {
 	if a.Session == s.me.session {
 		return
 	}
-	lease := time.Duration(a.Started.LeaseS) * time.Second
-	silent := s.peers.silence(*a, time.Now())
-	if silent <= lease+lease/3 {
+	silent, overdue := s.peers.Overdue(j)
+	if !overdue {
 		return
 	}
 	_, err = s.append(ctx, "job.lapsed", id, j.LastSeq, &events.JobLapsed{

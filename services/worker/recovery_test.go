@@ -4,10 +4,13 @@ import (
 	"context"
 	"encoding/json/v2"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -19,6 +22,7 @@ import (
 	"github.com/banksman/banksman/services/host"
 	"github.com/banksman/banksman/services/internal/bus"
 	"github.com/banksman/banksman/services/internal/keys"
+	"github.com/banksman/banksman/services/internal/leases"
 	"github.com/banksman/banksman/services/internal/policy"
 	"github.com/banksman/banksman/services/internal/proc"
 	"github.com/banksman/banksman/services/internal/site"
@@ -189,31 +193,32 @@ func TestLateResultIsAcceptedOnceAndMarked(t *testing.T) {
 func TestSilentPeersAttemptLapses(t *testing.T) {
 	y := newYard(t, rules)
 	id, _ := abandoned(t, y)
-	w := y.hire("other", "elsewhere").run()
+	w := y.hire("other", "elsewhere")
+	var passed atomic.Int64
+	w.shift.peers = leases.NewEar(func() time.Time { return time.Now().Add(time.Duration(passed.Load())) })
+	w.run()
 	w.shows("that it is ready", func(line string) bool { return line == "true " })
 	j := y.job(id)
 	a := j.Current()
 	long := time.Duration(a.Started.LeaseS) * time.Second * 2
-
+	p := w.shift.peers
+	p.Heard("default.worker."+a.Session, fmt.Appendf(nil, `{"running":[{"job":%q,"started":%d}]}`, id, a.StartedSeq))
 	w.shift.lapsePeer(t.Context(), id) // has only just seen it
 	if j := y.job(id); j.Status != lifecycle.Running {
 		t.Fatalf("lapsed at first sight: %q", j.Status)
 	}
-	p := w.shift.peers
-	p.mu.Lock()
-	p.connected, p.known[a.StartedSeq] = time.Now().Add(-long), time.Now().Add(-long)
-	p.mu.Unlock()
-	p.heard("default.worker."+a.Session, []byte(`{}`))
+	passed.Add(int64(long))
+	named := p.Silenced(long / 2)
+	if !slices.Equal(named, []string{id}) {
+		t.Fatalf("the silent worker had named %q", named)
+	}
+	p.Heard("default.worker."+a.Session, []byte(`{}`))
 	w.shift.lapsePeer(t.Context(), id) // it spoke
 	if j := y.job(id); j.Status != lifecycle.Running {
 		t.Fatalf("lapsed although its worker speaks: %q", j.Status)
 	}
-	p.mu.Lock()
-	p.voices[a.Session] = voice{at: time.Now().Add(-long), running: []underway{{Job: id}}}
-	p.mu.Unlock()
-	for _, job := range p.silenced(time.Now().Add(-long / 2)) {
-		w.shift.lapsePeer(t.Context(), job)
-	}
+	passed.Add(int64(long))
+	w.shift.lapsePeer(t.Context(), named[0])
 	if j := y.job(id); j.Status != lifecycle.Lost {
 		t.Errorf("status %q after a silence of two leases", j.Status)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/banksman/banksman/events"
 	"github.com/banksman/banksman/services/host"
+	"github.com/banksman/banksman/services/internal/leases"
 	"github.com/banksman/banksman/services/internal/proc"
 	"github.com/banksman/banksman/services/internal/redact"
 	"github.com/banksman/banksman/services/internal/secretref"
@@ -44,7 +45,7 @@ type shift struct {
 	single  bool               // takes one job and stops
 	ran     string             // the job that it took, then
 	seals   *sealWatch
-	peers   *peers
+	peers   *leases.Ear
 	slots   *slots
 	work    sync.WaitGroup
 
@@ -65,7 +66,7 @@ func newShift(cfg Config, env *host.Env, j journal) *shift {
 	s := &shift{
 		cfg: cfg, env: env, log: env.Log, journal: j, crew: &proc.Crew{},
 		me:    identity{actor: env.Actor, session: env.Append.Session(), pool: cfg.Pool},
-		seals: newSealWatch(), peers: newPeers(), slots: newSlots(cfg.Slots),
+		seals: newSealWatch(), peers: leases.NewEar(time.Now), slots: newSlots(cfg.Slots),
 		busy: map[string]bool{}, running: map[*attempt]bool{}, fewer: make(chan struct{}), waiting: map[string]wait{},
 		offers: make(chan events.Stored, maxOffers), phase: "starting", rules: redact.New(),
 	}
@@ -247,7 +248,7 @@ func (s *shift) listen(ctx context.Context) (stop func(), err error) {
 		return nil, err
 	}
 	stops = append(stops, unsubscribe)
-	unsubscribe, err = s.env.Bus.Heartbeats(ctx, s.cfg.Pool+".>", s.peers.heard)
+	unsubscribe, err = s.env.Bus.Heartbeats(ctx, s.cfg.Pool+".>", s.peers.Heard)
 	if err != nil {
 		stop()
 		return nil, err
@@ -287,7 +288,7 @@ func (s *shift) onConnection(connected bool) {
 		s.away = time.Now()
 	}
 	s.mu.Unlock()
-	s.peers.connection(connected)
+	s.peers.Connection(connected)
 	s.tell()
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/banksman/banksman/events"
 	"github.com/banksman/banksman/services/internal/bus"
+	"github.com/banksman/banksman/services/internal/leases"
 	"github.com/banksman/banksman/services/internal/standing"
 )
 
@@ -37,9 +38,9 @@ func Sessions(ctx context.Context, c *bus.Conn, st *standing.Standing, listen ti
 		return nil, err
 	}
 	var mu sync.Mutex
-	beats := map[string]pulse{}
+	beats := map[string]leases.Pulse{}
 	stop, err := c.Heartbeats(ctx, ">", func(tail string, data []byte) {
-		var p pulse
+		var p leases.Pulse
 		if t := strings.Split(tail, "."); len(t) == 3 && json.Unmarshal(data, &p) == nil {
 			mu.Lock()
 			defer mu.Unlock()
