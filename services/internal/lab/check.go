@@ -25,9 +25,7 @@ func (o *Observer) Check(y *Yard, names []string) {
 	o.site.t.Helper()
 	Eventually(o.site.t, "the processes of jobs to end", func() bool { return len(y.Left()) == 0 })
 	anew := o.site.Observe()
-	if !anew.Read() {
-		o.site.t.Fatal("read the stream once more: the bus is away")
-	}
+	Eventually(o.site.t, "the stream to be read once more", anew.Read)
 	for _, fault := range slices.Concat(anew.Faults, changed(o.seen, anew.seen), judge(anew.Jobs, y.Effects(), names)) {
 		o.site.t.Error(fault)
 	}

@@ -3,7 +3,6 @@ package leases
 import (
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 	"unsafe"
 
@@ -18,43 +17,47 @@ func running(pool string) lifecycle.Job {
 	}}
 }
 
+// newEar is an ear whose clock goes on when the test says so.
+func newEar() (e *Ear, pass func(time.Duration)) {
+	now := time.Now()
+	return NewEar(func() time.Time { return now }), func(d time.Duration) { now = now.Add(d) }
+}
+
 // Silence is what the listener could have heard and did not.
 func TestSilence(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := NewEar(time.Now)
-		j := running("p")
-		silent := func(want time.Duration, overdue bool) {
-			t.Helper()
-			if got, is := e.Overdue(j); got != want || is != overdue {
-				t.Errorf("silent for %s, overdue %v; want %s, %v", got, is, want, overdue)
-			}
+	e, pass := newEar()
+	j := running("p")
+	silent := func(want time.Duration, overdue bool) {
+		t.Helper()
+		if got, is := e.Overdue(j); got != want || is != overdue {
+			t.Errorf("silent for %s, overdue %v; want %s, %v", got, is, want, overdue)
 		}
-		time.Sleep(time.Hour)
-		silent(0, false) // cut off from the beginning
-		e.Connection(true)
-		time.Sleep(time.Minute)
-		silent(0, false) // seen for the first time
-		time.Sleep(20 * time.Second)
-		silent(20*time.Second, false) // the lease and a third of it
-		time.Sleep(time.Second)
-		silent(21*time.Second, true)
-		e.Heard("p.worker.s2", []byte("no JSON"))
-		e.Heard("p.worker", nil) // no heartbeat at all
-		silent(0, false)
-		time.Sleep(21 * time.Second)
-		e.Heard("p.worker.s3", nil)
-		silent(21*time.Second, true) // another one's voice
-		e.Connection(false)
-		silent(0, false)
-		time.Sleep(time.Hour)
-		e.Connection(true)
-		e.Connection(true)
-		silent(0, false) // what was not heard meanwhile is no silence
-		time.Sleep(21 * time.Second)
-		silent(21*time.Second, true)
-		j.Status = lifecycle.Succeeded
-		silent(0, false)
-	})
+	}
+	pass(time.Hour)
+	silent(0, false) // cut off from the beginning
+	e.Connection(true)
+	pass(time.Minute)
+	silent(0, false) // seen for the first time
+	pass(20 * time.Second)
+	silent(20*time.Second, false) // the lease and a third of it
+	pass(time.Second)
+	silent(21*time.Second, true)
+	e.Heard("p.worker.s2", []byte("no JSON"))
+	e.Heard("p.worker", nil) // no heartbeat at all
+	silent(0, false)
+	pass(21 * time.Second)
+	e.Heard("p.worker.s3", nil)
+	silent(21*time.Second, true) // another one's voice
+	e.Connection(false)
+	silent(0, false)
+	pass(time.Hour)
+	e.Connection(true)
+	e.Connection(true)
+	silent(0, false) // what was not heard meanwhile is no silence
+	pass(21 * time.Second)
+	silent(21*time.Second, true)
+	j.Status = lifecycle.Succeeded
+	silent(0, false)
 }
 
 // setWall is a time as the runtime reads it on a machine whose clock was set by so
@@ -68,7 +71,7 @@ func setWall(now time.Time, step time.Duration) time.Time {
 // Only the monotonic reading counts: a wall clock that steps between two looks
 // neither lapses an attempt nor saves one.
 func TestWallClockTakesNoPart(t *testing.T) {
-	begin := time.Now() // outside a bubble, whose times have one reading only
+	begin := time.Now()
 	if moved := setWall(begin, time.Hour); moved.Round(0).Sub(begin.Round(0)) != time.Hour || moved.Sub(begin) != 0 {
 		t.Fatalf("the clock was not set: %v", moved)
 	}
@@ -87,45 +90,41 @@ func TestWallClockTakesNoPart(t *testing.T) {
 
 // A pool is deserted while nobody speaks in it.
 func TestDeserted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := NewEar(time.Now)
-		e.Connection(true)
-		e.Overdue(running("p"))
-		deserted := func(want bool) {
-			t.Helper()
-			if _, got := e.Deserted(running("p")); got != want {
-				t.Errorf("deserted %v, want %v", got, want)
-			}
+	e, pass := newEar()
+	e.Connection(true)
+	e.Overdue(running("p"))
+	deserted := func(want bool) {
+		t.Helper()
+		if _, got := e.Deserted(running("p")); got != want {
+			t.Errorf("deserted %v, want %v", got, want)
 		}
-		deserted(false)
-		time.Sleep(21 * time.Second)
-		deserted(true)
-		e.Heard("other.worker.s3", nil)
-		deserted(true)
-		e.Heard("p.worker.s4", nil)
-		deserted(false) // a peer sees to it
-		time.Sleep(21 * time.Second)
-		deserted(true)
-	})
+	}
+	deserted(false)
+	pass(21 * time.Second)
+	deserted(true)
+	e.Heard("other.worker.s3", nil)
+	deserted(true)
+	e.Heard("p.worker.s4", nil)
+	deserted(false) // a peer sees to it
+	pass(21 * time.Second)
+	deserted(true)
 }
 
 // Sessions that fell silent are named with what they ran, until they are
 // forgotten.
 func TestSilenced(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := NewEar(time.Now)
-		e.Heard("p.worker.s2", []byte(`{"running":[{"job":"a","started":1},{"job":"b","started":2}]}`))
-		if got := e.Silenced(time.Minute); got != nil {
-			t.Errorf("named %q at once", got)
-		}
-		time.Sleep(time.Minute)
-		if got := e.Silenced(time.Minute); !slices.Equal(got, []string{"a", "b"}) {
-			t.Errorf("named %q", got)
-		}
-		time.Sleep(2 * forgetAfter)
-		e.Silenced(time.Minute)
-		if got := e.Silenced(time.Minute); got != nil {
-			t.Errorf("named %q for ever", got)
-		}
-	})
+	e, pass := newEar()
+	e.Heard("p.worker.s2", []byte(`{"running":[{"job":"a","started":1},{"job":"b","started":2}]}`))
+	if got := e.Silenced(time.Minute); got != nil {
+		t.Errorf("named %q at once", got)
+	}
+	pass(time.Minute)
+	if got := e.Silenced(time.Minute); !slices.Equal(got, []string{"a", "b"}) {
+		t.Errorf("named %q", got)
+	}
+	pass(2 * forgetAfter)
+	e.Silenced(time.Minute)
+	if got := e.Silenced(time.Minute); got != nil {
+		t.Errorf("named %q for ever", got)
+	}
 }
