@@ -115,6 +115,8 @@ type Ruling struct {
 	Reason string `json:"reason"`
 	// Instead says what to do instead, when the rule knows.
 	Instead string `json:"instead,omitempty"`
+	// Broad says that the rule allows arguments which can carry any code.
+	Broad bool `json:"broad,omitzero"`
 }
 
 // JobAssessed says that people are needed.

@@ -25,7 +25,7 @@ func request(j lifecycle.Job, now time.Time) policy.Request {
 }
 
 func ruling(d policy.Decision) events.Ruling {
-	return events.Ruling{Rule: d.Rule, Code: string(d.Code), Reason: d.Reason, Instead: d.Instead}
+	return events.Ruling{Rule: d.Rule, Code: string(d.Code), Reason: d.Reason, Instead: d.Instead, Broad: d.Broad}
 }
 
 // verdict is what the gate does about a job: append a payload, look again

@@ -192,7 +192,11 @@ func showJob(w io.Writer, j shownJob) {
 		line("because", "%s", view.Printable(j.Reason))
 	}
 	if j.Ruling != nil {
-		line("ruling", "%s (%s)", view.Printable(j.Ruling.Reason), strings.Trim(j.Ruling.Rule+", "+j.Ruling.Code, ", "))
+		broad := ""
+		if j.Ruling.Broad {
+			broad = ", broad: its arguments can carry any code"
+		}
+		line("ruling", "%s (%s%s)", view.Printable(j.Ruling.Reason), strings.Trim(j.Ruling.Rule+", "+j.Ruling.Code, ", "), broad)
 	}
 	if a := j.Assessment; a != nil && a.Confirm != "" && j.Status == lifecycle.Pending {
 		line("confirm", "each yes has to name the digest with --digest")

@@ -253,6 +253,11 @@ func TestBroadRulesAreMarked(t *testing.T) {
 		{"program = \"go\"\nargs = [\"version\"]\nexact = true", false},
 		{"program = \"git\"\nflags = [\"-*\"]", true},
 		{`program = "cat"`, false},
+		{`program = ["cat", "awk"]`, true},
+		{`program = "sed"`, true},
+		{`program = "find"`, true},
+		{`program = "tar"`, true}, // tar cIf PROGRAM needs no dash
+		{`program = "git"`, true},
 	}
 	for _, test := range tests {
 		p := mustParse(t, "version = 1\n[[rule]]\nid = \"a\"\ndecision = \"allow\"\n"+test.rest)
@@ -267,6 +272,22 @@ func TestBroadRulesAreMarked(t *testing.T) {
 	p := mustParse(t, "version = 1\n[[rule]]\nid = \"a\"\ndecision = \"allow\"\nprogram = \"sh\"")
 	if d := p.Static(Request{Argv: []string{"sh", "x"}, Cwd: "/"}); !d.Broad {
 		t.Errorf("a decision by a broad rule is not marked: %+v", d)
+	}
+}
+
+// A rule whose arguments are pinned may still run what lies in the working folder;
+// that is worth a warning, and does not make it broad.
+func TestRulesThatRunCodeOfTheFolderAreNamed(t *testing.T) {
+	for rest, want := range map[string]bool{
+		"program = \"git\"\nargs = [\"status\"]\nexact = true": true, "program = \"git\"\nargs = [\"log\"]": true, "program = \"/usr/bin/git\"\nargs = [\"diff\"]": true,
+		"program = \"make\"\nexact = true": true, "program = \"npm\"\nargs = [\"ci\"]\nexact = true": true, "program = \"go\"\nargs = [\"test\", \"./...\"]\nexact = true": true,
+		"program = \"git\"\nargs = [\"--version\"]\nexact = true": false, "program = \"go\"\nargs = [\"version\"]\nexact = true": false, "program = \"ls\"": false,
+	} {
+		p := mustParse(t, "version = 1\n[[rule]]\nid = \"a\"\ndecision = \"allow\"\n"+rest)
+		list := p.Warnings()
+		if (len(list) == 1 && list[0].Code == ProblemFolderCode) != want || !want && len(list) > 0 || p.rules[0].broad != "" {
+			t.Errorf("%s: %v, broad %q", rest, list, p.rules[0].broad)
+		}
 	}
 }
 

@@ -110,17 +110,21 @@ func (p *Policy) step(r *rule, q Request, all plan, d Decision) Step {
 }
 
 // Warnings returns what is suspicious in the policy although it is valid: allow rules
-// whose arguments can carry code. `policy check` shows them, and a decision by such a
-// rule is marked Broad.
+// whose arguments can carry code, and those that run code of the working folder. `policy
+// check` shows them, and a decision by one of the former is marked Broad.
 func (p *Policy) Warnings() []Problem {
 	if p == nil {
 		return nil
 	}
 	var list []Problem
 	for _, r := range p.rules {
-		if r.broad != "" {
+		switch careful := r.whyCareful(); {
+		case r.broad != "":
 			list = append(list, Problem{Code: ProblemBroadRule, Line: r.line, Rule: r.id, Key: "program", Message: r.broad,
-				Next: `pin the arguments with args, exact = true and code_args, or use decision = "ask"`})
+				Next: `pin the arguments with args, exact = true and code_args, or use decision = "ask"; until then each job by this rule is recorded as broad`})
+		case careful != "":
+			list = append(list, Problem{Code: ProblemFolderCode, Line: r.line, Rule: r.id, Key: "program", Message: careful,
+				Next: `use decision = "ask" where an agent can write in that folder`})
 		}
 	}
 	return list
@@ -137,6 +141,9 @@ func (r *rule) whyBroad() string {
 	}
 	for _, program := range r.programs {
 		name := strings.TrimRight(path.Base(program), "0123456789.")
+		if name == "git" && len(r.args) == 0 {
+			return fmt.Sprintf("the rule allows every command of %s, and some of them are names for any code", program)
+		}
 		script := contains(interpreters(), name)
 		if !script && !contains(launchers(), name) {
 			continue
@@ -156,6 +163,23 @@ func (r *rule) whyBroad() string {
 	return ""
 }
 
+// whyCareful says why an allow rule runs code of the folder that it is used in,
+// although its arguments carry none; "" when it does not seem to.
+func (r *rule) whyCareful() string {
+	if r.decision != Allow || r.exact && len(r.args) == 1 && contains([]string{"--version", "version", "-v", "--help", "help"}, r.args[0]) {
+		return ""
+	}
+	for _, program := range r.programs {
+		switch name := path.Base(program); {
+		case name == "git":
+			return fmt.Sprintf("the rule allows %s, and the configuration of the repository it is started in can name programs to run (core.fsmonitor, aliases, pagers, filters, hooks)", program)
+		case contains(strings.Fields("make go cargo npm pnpm yarn gradle mvn"), name):
+			return fmt.Sprintf("the rule allows %s, which runs code of the project it is started in", program)
+		}
+	}
+	return ""
+}
+
 // interpreters are programs, without version digits, that run the file they are given.
 func interpreters() []string {
 	return strings.Fields("sh bash dash zsh ksh fish python pypy node deno bun ruby perl php lua awk gawk mawk sed")
@@ -165,5 +189,5 @@ func interpreters() []string {
 // are started in.
 func launchers() []string {
 	return strings.Fields("npm npx pnpm yarn pip pipx uv uvx xargs env sudo doas su make cargo go docker podman kubectl ssh " +
-		"find busybox toybox nice timeout nohup time eval watch strace setsid stdbuf")
+		"find busybox toybox nice timeout nohup time eval watch strace setsid stdbuf tar rsync vi vim ed less man")
 }

@@ -51,6 +51,8 @@ const (
 	ProblemBadEnv ProblemCode = "bad_env"
 	// ProblemBroadRule is a warning: an allow rule lets arguments carry code.
 	ProblemBroadRule ProblemCode = "broad_rule"
+	// ProblemFolderCode is a warning: an allow rule runs code of the working folder.
+	ProblemFolderCode ProblemCode = "folder_code"
 )
 
 // Problem is one fault in a policy text.
