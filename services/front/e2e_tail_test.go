@@ -10,6 +10,7 @@ import (
 
 	"github.com/creack/pty"
 
+	"github.com/banksman/banksman/events"
 	"github.com/banksman/banksman/events/lifecycle"
 	"github.com/banksman/banksman/services/internal/agentapi"
 	"github.com/banksman/banksman/services/internal/lab"
@@ -69,6 +70,37 @@ func TestTailAndReplay(t *testing.T) {
 		if seen := onScreen(t, s, args...); strings.Contains(seen, "\x1b") || !strings.Contains(seen, "two\r\n") {
 			t.Errorf("%s: a terminal got %q", verb, seen)
 		}
+	}
+}
+
+// Output goes when it is the oldest and room is needed, no job waits for that room,
+// and whoever asks for it afterwards is told.
+func TestOldestOutputMakesRoomForNew(t *testing.T) {
+	t.Parallel()
+	s := lab.NewSite(t, binary)
+	s.Set("bus", "output_max_bytes", "16777216")
+	s.Set("worker", "max_output_bytes", "33554432")
+	s.Up()
+	run := func(script string) string {
+		s.Must(0, "propose", "--cwd", t.TempDir(), "--", "sh", "-c", script)
+		j := pending(t, s)
+		s.Must(0, "approve", j.Job)
+		lab.Eventually(t, "the job to end", func() bool { return show(t, s, j.Job).Status == lifecycle.Succeeded })
+		return j.Job
+	}
+	first := run("echo kept for a while")
+	if r := s.Must(0, "tail", first); r.Stdout != "kept for a while\n" || r.Stderr != "" {
+		t.Errorf("while there is room: %s", r)
+	}
+	run("head -c 20000000 /dev/zero | tr '\\0' x")
+	digest := show(t, s, first).Result.StdoutInfo.SHA256
+	for _, verb := range []string{"tail", "replay"} {
+		if r := s.Must(0, verb, first); r.Stdout != "" || !strings.Contains(r.Stderr, "1 of 1 chunks of its output are no longer kept") {
+			t.Errorf("%s: %s", verb, r)
+		}
+	}
+	if d := show(t, s, first).Result; d.NotKept != 1 || d.Stdout != "" || digest != events.Digest([]byte("kept for a while\n")) {
+		t.Errorf("shown as %+v", d)
 	}
 }
 

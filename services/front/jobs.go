@@ -157,7 +157,9 @@ func detail(ctx context.Context, c *bus.Conn, id string) (view.Detail, error) {
 		return j, nil
 	}
 	var out, errs strings.Builder
+	chunks := 0
 	err := c.ReadOutput(ctx, j.Pool, j.Job.Job, len(j.Attempts), 0, func(_ int, stream string, _ int64, data []byte) error {
+		chunks++
 		if stream == "stderr" {
 			errs.Write(data)
 		} else {
@@ -166,6 +168,7 @@ func detail(ctx context.Context, c *bus.Conn, id string) (view.Detail, error) {
 		return nil
 	})
 	j.Result.Stdout, j.Result.Stderr = strings.ToValidUTF8(out.String(), "\uFFFD"), strings.ToValidUTF8(errs.String(), "\uFFFD")
+	j.Result.NotKept = notKept(j.Attempts[len(j.Attempts)-1].Chunks, chunks)
 	return j, err
 }
 
@@ -254,6 +257,9 @@ func showResult(w io.Writer, r *view.Result) {
 	fmt.Fprintf(w, "%-11s exit %d %s after %.3f s (user %.3f, system %.3f), %d KiB resident\n", "result", r.ExitCode, r.Signal, r.DurationS, r.UserS, r.SystemS, r.MaxRSSBytes/1024)
 	if r.Error != "" {
 		fmt.Fprintf(w, "%-11s %s\n", "error", view.Printable(r.Error))
+	}
+	if r.NotKept > 0 {
+		fmt.Fprintf(w, "%-11s %d chunks are no longer kept; their digest is in the log\n", "output", r.NotKept)
 	}
 	for _, s := range []struct {
 		name, text string

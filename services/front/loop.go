@@ -286,17 +286,21 @@ const tailEvery = 200 * time.Millisecond
 func (a *app) tailRound(ctx context.Context, c *bus.Conn, r loops.Reader, v query.RoundView, follow bool, put func(agentapi.Chunk) error) error {
 	tick := time.NewTicker(tailEvery)
 	defer tick.Stop()
-	for next := 0; ; {
+	for next, seen := 0, 0; ; {
 		// The state is read first: when it has ended, everything was stored before.
 		now, err := r.Round(ctx, v.Round)
 		if err != nil {
 			return err
 		}
 		err = c.ReadOutput(ctx, v.Project, v.Round, 1, next, func(n int, stream string, atMS int64, data []byte) error {
-			next = n + 1
+			next, seen = n+1, seen+1
 			return put(agentapi.Chunk{N: n, Stream: stream, AtMS: atMS, Data: data})
 		})
-		if err != nil || !follow || loops.ViewRound(now).State == "ended" {
+		shown := loops.ViewRound(now)
+		if err != nil || !follow || shown.State == "ended" {
+			if err == nil {
+				a.missing("round "+v.Round, shown.Chunks, seen)
+			}
 			return err
 		}
 		select {

@@ -19,6 +19,7 @@ import (
 type sheets struct {
 	stdout, stderr io.Writer
 	displays       []*display
+	chunks         int       // that were put
 	objects        io.Writer // for programs, in the place of both; nil otherwise
 }
 
@@ -39,6 +40,7 @@ func (a *app) sheets(raw bool) *sheets {
 
 // put writes one chunk.
 func (s *sheets) put(c agentapi.Chunk) error {
+	s.chunks++
 	if s.objects != nil {
 		line, err := json.Marshal(c)
 		if err != nil {
@@ -63,6 +65,23 @@ func (s *sheets) end() error {
 		}
 	}
 	return nil
+}
+
+// notKept is how many of the chunks that were stored are no longer there.
+func notKept(stored, seen int) int { return max(0, stored-seen) }
+
+// missing says how much of an output that has ended is no longer kept.
+func (a *app) missing(of string, stored, seen int) {
+	if n := notKept(stored, seen); n > 0 {
+		a.say("%s: %d of %d chunks of its output are no longer kept; see output_max_bytes and output_max_age_s in [bus]. Their digest is in the log", of, n, stored)
+	}
+}
+
+// missingOf says it of one attempt.
+func (a *app) missingOf(j view.Detail, attempt, seen int) {
+	if attempt > 0 && attempt <= len(j.Attempts) {
+		a.missing(fmt.Sprintf("job %s, attempt %d", j.Job.Job, attempt), j.Attempts[attempt-1].Chunks, seen)
+	}
 }
 
 func (a *app) tailCommand() *cobra.Command {
@@ -133,22 +152,27 @@ func (a *app) tail(ctx context.Context, c *bus.Conn, j view.Detail, only int, pu
 	}
 	tick := time.NewTicker(tailEvery)
 	defer tick.Stop()
+	seen := 0
 	for said := ""; ; {
 		if state := waitsFor(j); len(j.Attempts) < current && state != said && !j.Status.Final() {
 			said = state
 			a.say("job %s %s", j.Job.Job, state)
 		}
 		err := c.ReadOutput(ctx, j.Pool, j.Job.Job, current, next, func(n int, stream string, atMS int64, data []byte) error {
-			next = n + 1
+			next, seen = n+1, seen+1
 			return put(agentapi.Chunk{N: n, Stream: stream, AtMS: atMS, Data: data})
 		})
 		// The state was read first: what had ended then was stored before.
 		ended := len(j.Attempts) > current || len(j.Attempts) == current && j.Attempts[current-1].Outcome != ""
 		switch {
 		case err != nil, only > 0 && ended, len(j.Attempts) <= current && j.Status.Final():
+			if err == nil {
+				a.missingOf(j, current, seen)
+			}
 			return unlessOver(ctx, err)
 		case ended && len(j.Attempts) > current:
-			current, next = current+1, 0
+			a.missingOf(j, current, seen)
+			current, next, seen = current+1, 0, 0
 			a.say("job %s: attempt %d", j.Job.Job, current)
 			continue
 		}
@@ -200,6 +224,9 @@ func (a *app) replayCommand() *cobra.Command {
 			s := a.sheets(raw)
 			if err := replay(cmd.Context(), c, j, attempt, speed, s.put); err != nil {
 				return err
+			}
+			if cmd.Context().Err() == nil {
+				a.missingOf(j, attempt, s.chunks)
 			}
 			return s.end()
 		},

@@ -41,7 +41,8 @@ type BusConfig struct {
 	Hosts    []string `toml:"hosts" doc:"Further names or addresses that the bus certificate was issued for."`
 	Pools    []string `toml:"pools" doc:"Pools of workers that jobs may name."`
 	MaxBytes int64    `toml:"max_bytes" doc:"Bound of the audited stream in bytes. Above 80 % of it new proposals are refused, so that what was begun can end."`
-	Output   int64    `toml:"output_max_bytes" doc:"Bound of the stored output of jobs in bytes; the oldest goes first."`
+	Output   int64    `toml:"output_max_bytes" doc:"Bound of the stored output of jobs and rounds in bytes. From seven eighths of it on the oldest goes; what ended with it, and its digest, stay in the log."`
+	OutputS  int64    `toml:"output_max_age_s" doc:"Seconds for which output is kept, at least an hour; 0 for as long as there is room."`
 }
 
 // DefaultBus is the bus of a new site.
@@ -68,6 +69,9 @@ func (c *BusConfig) Validate() error {
 	}
 	if c.MaxBytes < 64<<20 || c.Output < 16<<20 {
 		return fmt.Errorf("max_bytes must be at least 64 MiB and output_max_bytes at least 16 MiB")
+	}
+	if c.OutputS != 0 && (c.OutputS < 3600 || c.OutputS > 1e9) {
+		return fmt.Errorf("output_max_age_s = %d: must be 0, or 3600 to 1000000000", c.OutputS)
 	}
 	return nil
 }

@@ -70,7 +70,7 @@ func options(l site.Layout, c host.BusConfig, file events.TrustPublished, log *s
 	n, _ := strconv.Atoi(port)
 	return logserver.Options{
 		StoreDir: l.BusStore(), ConfFile: l.BusConf(), Host: address, Port: n, CertFile: l.BusCert(), KeyFile: l.BusKey(),
-		MaxBytes: c.MaxBytes, OutputMaxBytes: c.Output, Pools: c.Pools, Trust: file, Log: log,
+		MaxBytes: c.MaxBytes, OutputMaxBytes: c.Output, OutputMaxAge: time.Duration(c.OutputS) * time.Second, Pools: c.Pools, Trust: file, Log: log,
 	}
 }
 
@@ -148,7 +148,19 @@ func (b *embedded) Close() { b.server.Shutdown() }
 // checkEvery is how often the server is asked whether it is healthy.
 const checkEvery = 2 * time.Second
 
-// Watch reports health and follows the trust file until the context ends.
+// makeRoom lets the oldest output go where little room is left.
+func (b *embedded) makeRoom(ctx context.Context) {
+	dropped, err := b.server.Admin().TrimOutput(ctx)
+	switch {
+	case err != nil && ctx.Err() == nil:
+		b.log.Error("jobs may have to wait until their output finds room", slog.Any("error", err))
+	case dropped > 0:
+		b.log.Info("the oldest output went to make room; see output_max_bytes in [bus]", slog.Uint64("chunks", dropped))
+	}
+}
+
+// Watch reports health, makes room for output and follows the trust file until
+// the context ends.
 func (b *embedded) Watch(ctx context.Context, report func(bool, string)) error {
 	changed := make(chan struct{}, 1)
 	stop, err := b.server.Admin().Live(ctx, events.Filter("trust", events.TrustID), func(events.Stored) {
@@ -173,6 +185,7 @@ func (b *embedded) Watch(ctx context.Context, report func(bool, string)) error {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
+			b.makeRoom(ctx)
 		case <-changed:
 			if err := b.reload(ctx); err != nil {
 				b.log.Error("trust file not put into force", slog.Any("error", err))

@@ -21,6 +21,8 @@ type Layout struct {
 	MaxBytes int64
 	// OutputMaxBytes of the output stream.
 	OutputMaxBytes int64
+	// OutputMaxAge is how long output is kept; 0 for as long as there is room.
+	OutputMaxAge time.Duration
 	// Replicas of each stream, 1 on a single server.
 	Replicas int
 }
@@ -80,7 +82,7 @@ func (l Layout) output() jetstream.StreamConfig {
 		Description: "what jobs wrote, in chunks bmo.<pool>.<job>.<attempt>.<n>.<worker>",
 		Retention:   jetstream.LimitsPolicy, Storage: jetstream.FileStorage, Discard: jetstream.DiscardNew,
 		DiscardNewPerSubject: true, MaxMsgsPerSubject: 1,
-		MaxBytes: l.OutputMaxBytes, MaxMsgSize: maxOutputBytes, Replicas: max(l.Replicas, 1),
+		MaxBytes: l.OutputMaxBytes, MaxAge: l.OutputMaxAge, MaxMsgSize: maxOutputBytes, Replicas: max(l.Replicas, 1),
 		AllowDirect: true,
 	}
 }
@@ -108,7 +110,7 @@ func queue(d grants.Durable) jetstream.ConsumerConfig {
 
 // Provision makes the streams and queues that are missing and checks those
 // that exist. It changes nothing that exists except a max_bytes that has
-// become larger. Only the bus's own role may. Errors: [*WeakSetting],
+// become larger and how old output may become. Only the bus's own role may. Errors: [*WeakSetting],
 // [*BrokenStream].
 func (c *Conn) Provision(ctx context.Context, l Layout) error {
 	if l.MaxBytes <= 0 || l.OutputMaxBytes <= 0 {
@@ -168,10 +170,10 @@ func ensureStream(ctx context.Context, js jetstream.JetStream, want jetstream.St
 	if err := compareStream(got, want); err != nil {
 		return err
 	}
-	if want.MaxBytes > got.MaxBytes {
-		got.MaxBytes = want.MaxBytes
+	if want.MaxBytes > got.MaxBytes || want.MaxAge != got.MaxAge {
+		got.MaxBytes, got.MaxAge = max(got.MaxBytes, want.MaxBytes), want.MaxAge
 		if _, err := js.UpdateStream(ctx, got); err != nil {
-			return fmt.Errorf("%s: raise max_bytes: %w", what, err)
+			return fmt.Errorf("%s: change its limits: %w", what, err)
 		}
 	}
 	return nil
@@ -200,7 +202,7 @@ func compareStream(got, want jetstream.StreamConfig) error {
 		{"allow_direct", got.AllowDirect, true, !got.AllowDirect},
 		{"max_bytes", got.MaxBytes, "a limit", got.MaxBytes <= 0},
 		{"max_msgs", got.MaxMsgs, "no limit", got.MaxMsgs > 0},
-		{"max_age", got.MaxAge, "no limit", got.MaxAge > 0},
+		{"max_age", got.MaxAge, "no limit", got.MaxAge > 0 && got.Name == grants.Stream},
 		{"max_msgs_per_subject", got.MaxMsgsPerSubject, want.MaxMsgsPerSubject, max(got.MaxMsgsPerSubject, 0) != want.MaxMsgsPerSubject},
 		{"replicas", got.Replicas, want.Replicas, got.Replicas < want.Replicas},
 		{"no_ack", got.NoAck, false, got.NoAck},

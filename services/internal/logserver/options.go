@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 
@@ -33,6 +34,8 @@ type Options struct {
 	MaxBytes int64
 	// OutputMaxBytes of the output stream; 0 is as much as MaxBytes.
 	OutputMaxBytes int64
+	// OutputMaxAge is how long output is kept; 0 for as long as there is room.
+	OutputMaxAge time.Duration
 	// Pools have queues of their own.
 	Pools []string
 	// Trust lists who may log in.

@@ -99,7 +99,7 @@ func (s *Server) open(ctx context.Context, login *keys.Login) error {
 	if err != nil {
 		return err
 	}
-	layout := bus.Layout{Pools: s.opts.Pools, MaxBytes: s.opts.MaxBytes, OutputMaxBytes: s.opts.OutputMaxBytes}
+	layout := bus.Layout{Pools: s.opts.Pools, MaxBytes: s.opts.MaxBytes, OutputMaxBytes: s.opts.OutputMaxBytes, OutputMaxAge: s.opts.OutputMaxAge}
 	if err := s.admin.Provision(ctx, layout); err != nil {
 		return err
 	}

@@ -80,6 +80,24 @@ func (s *site) admin(t *testing.T, srv *logserver.Server) jetstream.JetStream {
 	return js
 }
 
+// How old output may become follows the configuration at every start, and is no
+// weakness of its stream.
+func TestAgeOfOutputFollowsTheConfiguration(t *testing.T) {
+	s := newSite(t, events.RoleBus)
+	o := s.options(t)
+	for _, o.OutputMaxAge = range []time.Duration{time.Hour, 2 * time.Hour, 0} {
+		srv := start(t, o)
+		st, err := s.admin(t, srv).Stream(t.Context(), grants.OutputStream)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := st.CachedInfo().Config.MaxAge; got != o.OutputMaxAge {
+			t.Errorf("output is kept for %v, configured are %v", got, o.OutputMaxAge)
+		}
+		srv.Shutdown()
+	}
+}
+
 // TestWeakerSettingsAreRefused changes one setting at a time behind the
 // product's back and wants the next start to say which.
 func TestWeakerSettingsAreRefused(t *testing.T) {

@@ -53,7 +53,7 @@ func ViewRound(r loop.Round) query.RoundView {
 	if e := r.End; e != nil {
 		v.Outcome, v.Reason, v.Failure, v.Error = e.Outcome, e.Reason, e.Failure, e.Error
 		v.ExitCode, v.Signal, v.DurationMS, v.Survivors = e.ExitCode, e.Signal, e.DurationMS, e.Survivors
-		v.OutputBytes = e.Stdout.Bytes + e.Stderr.Bytes
+		v.OutputBytes, v.Chunks = e.Stdout.Bytes+e.Stderr.Bytes, e.Stdout.Chunks+e.Stderr.Chunks
 	}
 	switch {
 	case r.Salvage != nil:

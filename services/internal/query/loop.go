@@ -91,6 +91,7 @@ type RoundView struct {
 	EndedAt     time.Time    `json:"ended_at,omitzero"`
 	DurationMS  int64        `json:"duration_ms"`
 	OutputBytes int64        `json:"output_bytes"`
+	Chunks      int          `json:"chunks,omitzero"` // of output that were stored, once it has ended
 	Survivors   int          `json:"survivors,omitzero"`
 	Salvage     *SalvageView `json:"salvage,omitempty"`
 }

@@ -95,6 +95,7 @@ type Attempt struct {
 	Lapsed  bool      `json:"lapsed,omitzero"`
 	Late    bool      `json:"late,omitzero"`
 	Outcome string    `json:"outcome,omitempty"`
+	Chunks  int       `json:"chunks,omitzero"` // of output that were stored, once it has ended
 }
 
 // Result is how the last attempt ended. Stdout and Stderr are filled by who
@@ -110,6 +111,7 @@ type Result struct {
 	MaxRSSBytes int64         `json:"max_rss_bytes"`
 	Stdout      string        `json:"stdout"`
 	Stderr      string        `json:"stderr"`
+	NotKept     int           `json:"not_kept,omitzero"` // chunks that were stored and are no longer there
 	StdoutInfo  events.Output `json:"stdout_info"`
 	StderrInfo  events.Output `json:"stderr_info"`
 	Means       []string      `json:"means,omitempty"`
@@ -183,12 +185,14 @@ func DetailOf(j lifecycle.Job) Detail {
 			v.Ended = time.Time{}
 		}
 		if a.Result != nil {
-			v.Outcome = a.Result.Outcome
+			v.Outcome, v.Chunks = a.Result.Outcome, a.Result.Stdout.Chunks+a.Result.Stderr.Chunks
 		}
 		d.Attempts = append(d.Attempts, v)
 	}
 	if a := j.Current(); a != nil && a.Result != nil {
 		d.Result = resultOf(a)
+	} else if a != nil && j.Receipt != nil {
+		d.Attempts[len(d.Attempts)-1].Chunks = j.Receipt.Stdout.Chunks + j.Receipt.Stderr.Chunks
 	}
 	return d
 }
