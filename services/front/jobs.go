@@ -226,7 +226,7 @@ func showJob(w io.Writer, j shownJob) {
 		if len(t.Walls) > 0 {
 			walls = ", walls: " + strings.Join(t.Walls, ", ")
 		}
-		line("attempt", "%d on %s at %s%s %s", t.Attempt, t.Worker, t.Started.Format(time.RFC3339), walls, t.Outcome)
+		line("attempt", "%d on %s at %s%s %s", t.Attempt, t.Worker, t.Started.Format(time.RFC3339), walls, fate(t))
 	}
 	for _, c := range j.Comments {
 		line("comment", "by %s at %s: %s", c.By, c.At.Format(time.RFC3339), view.Printable(c.Text))
@@ -241,6 +241,17 @@ func showJob(w io.Writer, j shownJob) {
 		line("receipt", "exit %d %s after %.3f s, ended by %s, %d process(es) left", r.ExitCode, r.Signal, float64(r.DurationMS)/1000, strings.Join(r.Means, " and "), r.Survivors)
 	}
 	showResult(w, j.Result)
+}
+
+// fate is how an attempt ended.
+func fate(t view.Attempt) string {
+	switch {
+	case t.Late:
+		return "lapsed, then " + t.Outcome
+	case t.Lapsed:
+		return "lapsed"
+	}
+	return t.Outcome
 }
 
 func unsafeNote(unsafe bool) string {

@@ -70,6 +70,9 @@ func statusText(j view.Job) string {
 	if j.ExitCode != nil {
 		s += fmt.Sprintf(" (exit %d)", *j.ExitCode)
 	}
+	if !j.RetryAt.IsZero() {
+		s += ", again at " + j.RetryAt.Format(time.RFC3339)
+	}
 	return s
 }
 

@@ -19,6 +19,11 @@ lasts) sleep "$3" ;;
 waits) # until the test opens the gate
 	flock -s "$yard/gates/$3" true
 	;;
+fails) # with a status, so many times
+	if [ "$(grep -c "^$name .* starts\$" "$yard/effects")" -le "$4" ]; then
+		exit "$3"
+	fi
+	;;
 poisons) # ends what watches it, and the worker behind that
 	read -r stat <"/proc/$PPID/stat"
 	set -- ${stat##*) }
