@@ -42,6 +42,7 @@ func TestRetriesOutliveEveryRole(t *testing.T) {
 	}
 	o.Await("never", lifecycle.Failed) // its status is not among those that are tried again
 	o.Await("once", lifecycle.Failed)  // it was approved for one attempt
+	o.Await("slow", lifecycle.RetryWait)
 	for _, m := range slices.Backward(lab.Roles[:]) {
 		f.Kill(m)
 	}
