@@ -165,29 +165,34 @@ func TestStoppedWorkerLosesARetrySafeJob(t *testing.T) {
 	o.Check(y, []string{"again", "next"})
 }
 
-// The bus goes away while jobs run. They end meanwhile, one worker even dies
-// after that, and every result arrives when the bus is back.
+// The bus goes away while jobs run, for more than three leases. They end meanwhile,
+// one worker even dies after that, and every result arrives when the bus is back. A
+// job that may be run again is ended, since its worker cannot know that nobody else
+// reaches the bus either, and is run again afterwards.
 func TestBusIsAwayInMidJob(t *testing.T) {
 	t.Parallel()
 	away := 10 * time.Second
 	if soak() {
-		away = time.Minute
+		away = 10 * time.Minute
 	}
 	f, y := newFleet(t)
 	f.Up(append(lab.Roles[:], "worker 2")...)
 	o := f.Site.Observe()
 	open := y.Close("gate")
-	names, jobs := series(y, "held", 8, "waits", "gate")
-	f.Site.Propose(jobs...)
-	o.Eventually("both workers to hold jobs", func() bool { return y.Count("starts", "") == len(names) && sessions(o) == 2 })
+	names, jobs := series(y, "held", 7, "waits", "gate")
+	again := y.Job("again", "waits", "gate")
+	again.MaxAttempts, again.RetrySafe = 3, true
+	f.Site.Propose(append(jobs, again)...)
+	o.Eventually("both workers to hold jobs", func() bool { return y.Count("starts", "") == len(names)+1 && sessions(o) == 2 })
 	back := time.After(away)
 	f.Kill("bus")
+	lab.Eventually(t, "the retry-safe job to be ended", func() bool { return len(y.Left("again")) == 0 })
 	open()
 	lab.Eventually(t, "the commands to end", func() bool { return y.Count("ends", "") == len(names) && len(y.Left()) == 0 })
 	<-back
 	f.Kill("worker 2") // results of ended commands are on its disk
 	f.Up("bus", "worker 2")
-	o.AwaitFinal(len(names))
+	o.AwaitFinal(len(names) + 1)
 	for _, name := range names {
 		var d view.Detail
 		f.Site.Must(0, "show", "--json", o.Job(name).ID).JSON(t, &d)
@@ -196,7 +201,10 @@ func TestBusIsAwayInMidJob(t *testing.T) {
 		}
 	}
 	once(t, o, y, names)
-	o.Check(y, names)
+	if deeds := y.Deeds("again"); !slices.Equal(deeds, []string{"starts", "starts", "ends"}) {
+		t.Errorf("the job that may be run again did %q", deeds)
+	}
+	o.Check(y, append(names, "again"))
 }
 
 // A worker dies by kill -9 while its job has scattered processes that ignore

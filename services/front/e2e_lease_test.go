@@ -57,3 +57,49 @@ func TestLastWorkerOfAPoolDies(t *testing.T) {
 		return slices.ContainsFunc(o.Named("once"), func(k lifecycle.Job) bool { return k.Status == lifecycle.Succeeded })
 	})
 }
+
+// A worker is cut off without being told, as by a switch that is pulled: what it
+// sends vanishes. Its job that may be run again is gone before a peer starts it; the
+// other one is given up by the peer, runs to its end, and its result waits on the
+// worker until it can be told, late.
+func TestWorkerIsCutOff(t *testing.T) {
+	t.Parallel()
+	f, y := newFleet(t)
+	f.Up(lab.Roles[:len(lab.Roles)-1]...)
+	o := f.Site.Observe()
+	dir, err := binaries()
+	if err != nil {
+		t.Fatal(err)
+	}
+	outpost := f.Site.Outpost("worker")
+	line := f.Site.Line(outpost)
+	remote := outpost.Fleet(dir)
+	remote.Up("worker")
+	openOnce, openAgain := y.Close("once"), y.Close("again")
+	again := y.Job("again", "waits", "again")
+	again.MaxAttempts, again.RetrySafe = 3, true
+	f.Site.Propose(again, y.Job("once", "waits", "once"))
+	o.Eventually("both jobs to run", func() bool { return y.Count("starts", "") == 2 })
+	f.Up("worker")
+	line.Hold()
+	o.Await("once", lifecycle.Lost)
+	o.Eventually("the peer to run one of them again", func() bool { return y.Count("starts", "again")+y.Count("overlaps", "again") == 2 })
+	openOnce()
+	lab.Eventually(t, "the other one to end where it runs", func() bool { return y.Count("ends", "once") == 1 })
+	openAgain()
+	o.Await("again", lifecycle.Succeeded)
+	line.Mend()
+	o.Eventually("the late result", func() bool { j := o.Job("once"); return j.Current().Result != nil })
+	once, done := o.Job("once"), o.Job("again")
+	if a := once.Current(); once.Status != lifecycle.Lost || !a.Late || a.Result.Outcome != "succeeded" || len(once.Attempts) != 1 {
+		t.Errorf("the job is %s after %+v", once.Status, once.Attempts)
+	}
+	if len(done.Attempts) != 2 || !done.Attempts[0].Lapsed || done.Attempts[0].Result != nil {
+		t.Errorf("the attempts of the other one: %+v", done.Attempts)
+	}
+	if deeds := y.Deeds("again"); !slices.Equal(deeds, []string{"starts", "starts", "ends"}) {
+		t.Errorf("the executions did %q", deeds)
+	}
+	remote.Stop("worker") // it holds nothing back
+	o.Check(y, []string{"again", "once"})
+}

@@ -154,9 +154,16 @@ func (y *Yard) Deeds(job string) []string {
 }
 
 // Left lists the processes of the yard's jobs that are alive, whoever their
-// parent is, by the marker and the variable in their environment.
-func (y *Yard) Left() []string {
+// parent is, by the marker and the variable in their environment: of all jobs, or
+// of the executions of one.
+func (y *Yard) Left(job ...string) []string {
 	y.t.Helper()
+	var of []string // markers
+	for _, e := range y.Effects() {
+		if slices.Contains(job, e.Job) {
+			of = append(of, proc.MarkerVariable+"="+e.Marker)
+		}
+	}
 	all, err := filepath.Glob("/proc/[0-9]*/environ")
 	y.must(err)
 	if len(all) == 0 {
@@ -169,7 +176,9 @@ func (y *Yard) Left() []string {
 			continue // it has ended, or belongs to somebody else
 		}
 		env := strings.Split(string(text), "\x00")
-		marked := slices.ContainsFunc(env, func(v string) bool { return strings.HasPrefix(v, proc.MarkerVariable+"=") })
+		marked := slices.ContainsFunc(env, func(v string) bool {
+			return strings.HasPrefix(v, proc.MarkerVariable+"=") && (len(job) == 0 || slices.Contains(of, v))
+		})
 		if marked && slices.Contains(env, yardVariable+"="+y.dir) {
 			line, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline"))
 			left = append(left, fmt.Sprintf("%s: %s", filepath.Base(filepath.Dir(path)), bytes.ReplaceAll(line, []byte{0}, []byte{' '})))
