@@ -56,6 +56,9 @@ type JobProposed struct {
 	ExpiresS int `json:"expires_s"`
 	// Follows is the job that this one takes the place of.
 	Follows Follows `json:"follows,omitzero"`
+	// Waived is the sequence of a person's word that what looks like a secret in it
+	// is none; 0 when nothing did.
+	Waived uint64 `json:"waived,omitzero"`
 
 	Extra Extra `json:",embed"`
 }

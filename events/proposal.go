@@ -18,6 +18,11 @@ type ProposalRefused struct {
 	Digest string `json:"digest,omitempty"`
 	// Count is for how many refusals of this ground the event stands.
 	Count int `json:"count"`
+	// Content is the digest that the proposal would have had in the log, for the
+	// code "secret"; a person may say of exactly this that it holds none.
+	Content string `json:"content,omitempty"`
+	// Where says which part was refused by which rule, without repeating it.
+	Where string `json:"where,omitempty"`
 	// WindowS is over how many seconds they came, 0 for a single one.
 	WindowS int `json:"window_s,omitzero"`
 

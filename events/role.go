@@ -58,7 +58,7 @@ var Rights = []Right{
 	{RolePerson, "stop.lifted", ""},
 	{RolePerson, "loop.*_requested", ""},
 	{RolePerson, "alert.acknowledged", ""},
-	{RolePerson, "ask.*", "cancel, revoke, comment, bar and lift a bar"},
+	{RolePerson, "ask.*", "cancel, revoke, comment, bar and lift a bar, waive the refusal of what is no secret"},
 	{RoleAdmin, "policy.published", ""},
 	{RoleAdmin, "gap.acknowledged", ""},
 	{RoleWorker, "job.resolved", ""},

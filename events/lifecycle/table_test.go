@@ -21,7 +21,7 @@ import (
 var observedOnly = []events.Kind{
 	"policy.published", "trust.published", "worker.started", "worker.stopped",
 	"audit.sealed", "audit.violation_found", "audit.gap_found", "audit.fault_found", "gap.acknowledged", "host.observed",
-	"ask.cancel_requested", "ask.revoke_requested", "ask.commented", "ask.barred", "ask.unbarred", "proposal.refused",
+	"ask.cancel_requested", "ask.revoke_requested", "ask.commented", "ask.barred", "ask.unbarred", "ask.waived", "proposal.refused",
 }
 
 func TestEveryKindMovesAJobOrIsObservedOnly(t *testing.T) {

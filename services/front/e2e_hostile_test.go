@@ -151,6 +151,62 @@ func TestHostileProposals(t *testing.T) {
 	s.Must(0, "audit", "verify")
 }
 
+// What looks like a secret is refused and told to nobody. A person who knows better
+// lets exactly that pass, once; another proposal, another proposer and another time
+// are refused as before.
+func TestAPersonLetsPassWhatIsNoSecret(t *testing.T) {
+	t.Parallel()
+	s := lab.NewSite(t, binary, "--policy", policyFile(t, asking))
+	up := s.Up()
+	const secret = "Tr0ub4dorAnd3Fables"
+	args := []string{"--reason", "a test", "--", "echo", "--password=" + secret}
+	r := s.Must(1, append([]string{"propose", "--json"}, args...)...)
+	var refusal agentapi.Envelope
+	if err := json.Unmarshal([]byte(r.Stderr), &refusal); err != nil || refusal.Error.Code != "secret" || !strings.Contains(refusal.Error.Next, "banksman waive") {
+		t.Fatalf("want a refusal that names the way out: %s (%v)", r, err)
+	}
+	digest := refusal.Error.Content
+	lab.Eventually(t, "the refusal to be on record", func() bool {
+		return strings.Contains(s.Must(0, "ls", "--refused").Stdout, digest[:16])
+	})
+	s.Must(2, "waive", digest[:12])
+	s.Must(1, "waive", digest[:4], "--reason", "too short")
+	s.Must(1, "waive", strings.Repeat("0", 64), "--reason", "nothing of the kind")
+	s.Must(1, append([]string{"propose"}, args...)...)
+	s.Must(0, "waive", digest[:12], "--reason", "a password of the example in the manual")
+
+	if r := s.Must(1, "propose", "--reason", "a test", "--", "echo", "--password="+secret, "more"); strings.Contains(r.String(), digest) {
+		t.Errorf("another proposal has the same digest: %s", r)
+	}
+	token := keys.NewToken()
+	if err := keys.WriteSecret((site.Layout{Dir: s.Dir}).Token("agent", "other"), []byte(token+"\n")); err != nil {
+		t.Fatal(err)
+	}
+	other := *s
+	other.Env = append(other.Env, "BANKSMAN_TOKEN="+token)
+	other.Must(1, append([]string{"propose"}, args...)...)
+	if r := s.Must(0, "events", "--json"); strings.Contains(r.Stdout, secret) {
+		t.Error("the log holds what was refused")
+	}
+
+	id := propose(t, s, args...)
+	if again := strings.TrimSpace(s.Must(0, append([]string{"propose"}, args...)...).Stdout); again != id {
+		t.Errorf("one waiver made two jobs: %s and %s", id, again)
+	}
+	if r := s.Must(0, "show", id); !strings.Contains(r.Stdout, "a person says") {
+		t.Errorf("the job does not say that it was let pass: %s", r)
+	}
+	s.Must(0, "approve", id)
+	until(t, s, id, lifecycle.Succeeded)
+	up.Stop()
+	s.Up()
+	s.Must(0, "waive", digest, "--reason", "once more") // the first one counts still
+	if again := strings.TrimSpace(s.Must(0, append([]string{"propose"}, args...)...).Stdout); again != id {
+		t.Errorf("a second waiver while the first one counts made another job: %s", again)
+	}
+	s.Must(0, "audit", "verify")
+}
+
 // A flooding agent is told to wait, others go on, and people decide.
 func TestQuotas(t *testing.T) {
 	t.Parallel()

@@ -191,6 +191,9 @@ func showJob(w io.Writer, j shownJob) {
 	if j.Follows != (events.Follows{}) {
 		line("follows", "job %s, as its %s", j.Follows.Job, j.Follows.As)
 	}
+	if j.Waived > 0 {
+		line("waived", "a person says in event %d that what looks like a secret in it is none", j.Waived)
+	}
 	if j.Reason != "" {
 		line("because", "%s", view.Printable(j.Reason))
 	}

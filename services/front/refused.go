@@ -8,6 +8,7 @@ import (
 
 	"github.com/banksman/banksman/events"
 	"github.com/banksman/banksman/services/host"
+	"github.com/banksman/banksman/services/internal/asks"
 	"github.com/banksman/banksman/services/internal/view"
 )
 
@@ -19,6 +20,8 @@ type refusedView struct {
 	Digest   string    `json:"digest,omitempty"`
 	Count    int       `json:"count"`
 	WindowS  int       `json:"window_s,omitzero"`
+	Content  string    `json:"content,omitempty"` // what a waiver names
+	Where    string    `json:"where,omitempty"`
 }
 
 // listRefused lists the newest refusals, newest first.
@@ -28,29 +31,17 @@ func (a *app) listRefused(ctx context.Context, limit int) error {
 		return err
 	}
 	defer c.Close()
-	st := host.NewStanding(c, s, l)
-	if err := st.Refresh(ctx); err != nil {
+	kept := []refusedView{}
+	err = asks.Reader{Bus: c, Standing: host.NewStanding(c, s, l)}.Refused(ctx, func(e events.Event, p *events.ProposalRefused) {
+		kept = append(kept, viewRefused(e, p))
+		if len(kept) >= 2*max(limit, 1) { // memory stays bounded by the limit
+			kept = append(kept[:0], kept[len(kept)-limit:]...)
+		}
+	})
+	if err != nil {
 		return err
 	}
-	kept := []refusedView{}
-	filter := events.PrefixStored + ".proposal." + events.SiteScope + ".*.refused.*"
-	for next := uint64(1); ; {
-		page, err := c.Read(ctx, next, filter, 256)
-		if err != nil {
-			return err
-		}
-		if len(page) == 0 {
-			break
-		}
-		for _, stored := range page {
-			next = stored.Seq + 1
-			e, err := st.Book().Open(stored)
-			if p, ok := e.Payload.(*events.ProposalRefused); ok && err == nil {
-				kept = append(kept, viewRefused(e, p))
-			}
-		}
-		kept = kept[max(0, len(kept)-limit):] // memory stays bounded by the limit
-	}
+	kept = kept[max(0, len(kept)-limit):]
 	list := make([]refusedView, 0, len(kept))
 	for i := range kept {
 		list = append(list, kept[len(kept)-1-i])
@@ -59,7 +50,7 @@ func (a *app) listRefused(ctx context.Context, limit int) error {
 }
 
 func viewRefused(e events.Event, p *events.ProposalRefused) refusedView {
-	v := refusedView{At: e.Time.UTC(), Code: p.Code, Digest: p.Digest, Count: p.Count, WindowS: p.WindowS, Proposer: "unknown"}
+	v := refusedView{At: e.Time.UTC(), Code: p.Code, Digest: p.Digest, Count: p.Count, WindowS: p.WindowS, Content: p.Content, Where: p.Where, Proposer: "unknown"}
 	if p.Proposer != (events.Proposer{}) {
 		v.Proposer = p.Proposer.String()
 	}
@@ -77,7 +68,11 @@ func refusedTable(w io.Writer, list []refusedView) {
 		if v.WindowS > 0 {
 			count += fmt.Sprintf(" in %d s", v.WindowS)
 		}
-		rows = append(rows, []string{v.At.Format(time.RFC3339), view.Printable(v.Proposer), view.Printable(v.Code), count, v.Digest[:min(len(v.Digest), 16)]})
+		digest := v.Digest
+		if v.Content != "" {
+			digest = v.Content // what 'banksman waive' wants
+		}
+		rows = append(rows, []string{v.At.Format(time.RFC3339), view.Printable(v.Proposer), view.Printable(v.Code), count, digest[:min(len(digest), 16)], view.Printable(v.Where)})
 	}
-	table(w, []string{"WHEN", "PROPOSER", "CODE", "COUNT", "DIGEST"}, rows)
+	table(w, []string{"WHEN", "PROPOSER", "CODE", "COUNT", "DIGEST", "WHERE"}, rows)
 }

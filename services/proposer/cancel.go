@@ -34,8 +34,8 @@ func (d *door) cancel(w http.ResponseWriter, r *http.Request, from events.Propos
 	if err := texts(d.config, &events.JobProposed{Reason: reason}); err != nil {
 		return err
 	}
-	if err := secrets(d.secrets, &events.JobProposed{Reason: reason}); err != nil {
-		return err
+	if where := suspect(d.secrets, &events.JobProposed{Reason: reason}); where != "" {
+		return refuse(codeSecret, "say it in other words", "%s", where)
 	}
 	if len(reason) > maxReasonBytes {
 		return refuse("too_long", "say it shorter", "the reason has %d bytes, at most %d are taken", len(reason), maxReasonBytes)

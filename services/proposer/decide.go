@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -139,9 +140,13 @@ func places(p *events.JobProposed) func(func(string, string) bool) {
 	}
 }
 
-// jobID names a job: by its key, so that a repetition finds it, else by time.
+// jobID names a job: by its key or by the waiver that it needs, so that a
+// repetition finds it, else by time.
 func jobID(origin string, p *events.JobProposed) (string, error) {
-	if p.IdempotencyKey == "" {
+	parts := []string{origin, p.Proposer.String(), p.IdempotencyKey}
+	if p.IdempotencyKey == "" && p.Waived > 0 {
+		parts = append(parts, "waiver", strconv.FormatUint(p.Waived, 10))
+	} else if p.IdempotencyKey == "" {
 		id, err := uuid.NewV7()
 		if err != nil {
 			return "", fmt.Errorf("make a job id: %w", err)
@@ -149,7 +154,7 @@ func jobID(origin string, p *events.JobProposed) (string, error) {
 		return id.String(), nil
 	}
 	h := sha256.New()
-	for _, part := range []string{origin, p.Proposer.String(), p.IdempotencyKey} {
+	for _, part := range parts {
 		fmt.Fprintf(h, "%d:%s", len(part), part)
 	}
 	return strings.ToLower(base32.StdEncoding.EncodeToString(h.Sum(nil)))[:26], nil

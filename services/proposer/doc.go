@@ -7,7 +7,8 @@
 //   - What could deceive a reader or break a list is refused before it is stored:
 //     NUL and other control characters, invalid UTF-8, bidirectional overrides,
 //     over-long input, arguments that look like secrets. The refusal names the
-//     place, never the content.
+//     place, never the content. What looks like a secret and is none passes on the
+//     word of a person for exactly this proposal, and makes one job.
 //   - The token says on whose behalf: an agent, or a person. Only a token that
 //     names a person makes that person the proposer, so whoever typed the command
 //     may still approve what an agent's token proposed.

@@ -109,7 +109,7 @@ func (d *door) admitted(w http.ResponseWriter, r *http.Request, do answer) error
 	}
 	if !known {
 		if token != "" {
-			d.ledger.add(events.Proposer{}, "bad_token", "")
+			d.ledger.add(events.ProposalRefused{Code: "bad_token"})
 		}
 		return &agentapi.Error{Code: "bad_token", Status: http.StatusUnauthorized,
 			Message: "the proposer does not know the token", Next: "set BANKSMAN_TOKEN to a token of this site, or unset it to use the local agent's"}
@@ -197,12 +197,22 @@ func shape(err error) string {
 	return fmt.Sprintf("member %q has another type", member)
 }
 
+// admit checks a proposal's form and makes its payload, with the word of a person
+// where it needs one.
+func (d *door) admit(ctx context.Context, p agentapi.Proposal, from events.Proposer) (events.JobProposed, error) {
+	payload, err := admit(d.config, d.secrets, p, from)
+	if err != nil {
+		err = d.waived(ctx, &payload, err)
+	}
+	return payload, err
+}
+
 func (d *door) propose(w http.ResponseWriter, r *http.Request, from events.Proposer) error {
 	p, err := read(r)
 	if err != nil {
 		return err
 	}
-	payload, err := admit(d.config, d.secrets, p, from)
+	payload, err := d.admit(r.Context(), p, from)
 	if err != nil {
 		return err
 	}
@@ -214,7 +224,7 @@ func (d *door) propose(w http.ResponseWriter, r *http.Request, from events.Propo
 		return err
 	}
 	if err := d.quota.room(r.Context(), from); err != nil {
-		if payload.IdempotencyKey != "" {
+		if payload.IdempotencyKey != "" || payload.Waived > 0 {
 			if _, known := d.env.Standing.Job(r.Context(), id); known == nil {
 				return d.repeated(w, r, id, payload)
 			}
@@ -300,7 +310,7 @@ func (d *door) assess(w http.ResponseWriter, r *http.Request, from events.Propos
 	if err != nil {
 		return err
 	}
-	payload, err := admit(d.config, d.secrets, p, from)
+	payload, err := d.admit(r.Context(), p, from)
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ func (d *door) dryRun(w http.ResponseWriter, r *http.Request, from events.Propos
 	if err != nil {
 		return err
 	}
-	payload, err := admit(d.config, d.secrets, p, from)
+	payload, err := d.admit(r.Context(), p, from)
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ func (d *door) noted(do answer) answer {
 		err := do(w, r, from)
 		var e *agentapi.Error
 		if errors.As(err, &e) && e.Status < http.StatusInternalServerError {
-			d.ledger.add(from, e.Code, body.digest())
+			d.ledger.add(events.ProposalRefused{Proposer: from, Code: e.Code, Digest: body.digest(), Content: e.Content, Where: e.Where})
 		}
 		return err
 	}

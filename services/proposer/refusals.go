@@ -51,28 +51,29 @@ type ground struct {
 }
 
 type tally struct {
-	since  time.Time
-	told   int
-	held   int
-	digest string // of the last one held
+	since time.Time
+	told  int
+	held  int
+	last  events.ProposalRefused // of those held
 }
 
 // add notes one refusal.
-func (l *ledger) add(from events.Proposer, code, digest string) {
+func (l *ledger) add(r events.ProposalRefused) {
+	r.Count = 1
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	g := ground{from, code}
+	g := ground{r.Proposer, r.Code}
 	t := l.tally[g]
 	if t == nil {
 		t = &tally{since: l.now()}
 		l.tally[g] = t
 	}
 	if t.told >= singly || len(l.queue) >= waiting {
-		t.held, t.digest = t.held+1, digest
+		t.held, t.last = t.held+1, r
 		return
 	}
 	t.told++
-	l.queue = append(l.queue, events.ProposalRefused{Proposer: from, Code: code, Digest: digest, Count: 1})
+	l.queue = append(l.queue, r)
 	select {
 	case l.wake <- struct{}{}:
 	default:
@@ -89,9 +90,9 @@ func (l *ledger) close(all bool) {
 			continue
 		}
 		if t.held > 0 {
-			l.queue = append(l.queue, events.ProposalRefused{
-				Proposer: g.from, Code: g.code, Digest: t.digest, Count: t.held, WindowS: max(1, int(age.Seconds())),
-			})
+			sum := t.last
+			sum.Count, sum.WindowS = t.held, max(1, int(age.Seconds()))
+			l.queue = append(l.queue, sum)
 		}
 		delete(l.tally, g)
 	}
@@ -157,7 +158,7 @@ func (l *ledger) keep(r events.ProposalRefused) {
 		t = &tally{since: l.now(), told: singly}
 		l.tally[g] = t
 	}
-	t.held, t.digest = t.held+r.Count, r.Digest
+	t.held, t.last = t.held+r.Count, r
 }
 
 // store appends one, behind whatever else was refused to the same proposer.

@@ -61,10 +61,10 @@ func TestRefusalsAreSummedUp(t *testing.T) {
 	r := &record{slow: 2}
 	l, now := ledgerOf(r)
 	for range 100 {
-		l.add(claude, "secret", "d")
+		l.add(events.ProposalRefused{Proposer: claude, Code: "secret", Digest: "d"})
 	}
-	l.add(other, "secret", "e")
-	l.add(events.Proposer{}, "bad_token", "")
+	l.add(events.ProposalRefused{Proposer: other, Code: "secret", Digest: "e"})
+	l.add(events.ProposalRefused{Code: "bad_token"})
 	l.tell(t.Context())
 	if len(r.list) != singly+2 {
 		t.Errorf("%d events, want %d", len(r.list), singly+2)
@@ -91,7 +91,7 @@ func TestRefusalsOutliveAnOutage(t *testing.T) {
 	r := &record{away: true}
 	l, _ := ledgerOf(r)
 	for range 1000 {
-		l.add(claude, "secret", "d")
+		l.add(events.ProposalRefused{Proposer: claude, Code: "secret", Digest: "d"})
 		l.tell(t.Context())
 	}
 	if len(l.queue) > waiting || len(l.tally) > 1 {

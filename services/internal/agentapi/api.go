@@ -72,6 +72,10 @@ type Error struct {
 	Message string `json:"message"` // what was tried, on what, and why it failed
 	Next    string `json:"next,omitempty"`
 	Status  int    `json:"-"` // HTTP status
+	// Content is the digest of a proposal that was refused as holding a secret, and
+	// Where the part and the rule; a person may waive exactly this refusal.
+	Content string `json:"content,omitempty"`
+	Where   string `json:"where,omitempty"`
 	// RetryAfterS is in how many seconds it may be tried again, where that is
 	// known.
 	RetryAfterS int `json:"retry_after_s,omitempty"`

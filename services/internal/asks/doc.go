@@ -1,6 +1,6 @@
 // Package asks reads and makes what is said about a job outside its own
-// subjects: requests to cancel or revoke it, comments, and bars that make a
-// denial stick.
+// subjects: requests to cancel or revoke it, comments, bars that make a denial
+// stick, and waivers for what was refused as a secret and is none.
 //
 // # What it guarantees
 //

@@ -115,6 +115,30 @@ func (r Reader) Bar(ctx context.Context, content string, proposer events.Propose
 	return b, last, err
 }
 
+// Waiver is a person's word that what looks like a secret in a proposal is none.
+type Waiver struct {
+	By     string
+	Reason string
+	Seq    uint64
+	Until  time.Time
+}
+
+// Waiver returns the first waiver that counts at a moment for a proposal of this
+// digest, nil when there is none; last is the sequence that a new one has to
+// follow. Nobody waives for oneself.
+func (r Reader) Waiver(ctx context.Context, content string, proposer events.Proposer, now time.Time) (w *Waiver, last uint64, err error) {
+	last, err = r.each(ctx, content, func(e events.Event) {
+		p, ok := e.Payload.(*events.AskWaived)
+		if !ok || w != nil || p.Proposer != proposer || proposer == (events.Proposer{Kind: "person", ID: e.Subject.Actor}) {
+			return
+		}
+		if until := e.Time.Add(time.Duration(p.ValidS) * time.Second); now.Before(until) {
+			w = &Waiver{By: e.Subject.Actor, Reason: p.Reason, Seq: e.Seq, Until: until}
+		}
+	})
+	return w, last, err
+}
+
 // ContentOf is the content of a job's proposal.
 func ContentOf(j lifecycle.Job) string {
 	return events.Content(j.Proposal.Proposer, j.Proposal.Argv, j.Proposal.Cwd)

@@ -59,6 +59,7 @@ type Detail struct {
 	DeniedBy       string              `json:"denied_by,omitempty"`
 	RetrySafe      bool                `json:"retry_safe,omitzero"`
 	Follows        events.Follows      `json:"follows,omitzero"`
+	Waived         uint64              `json:"waived,omitzero"`   // event by which a person let it pass as no secret
 	Receipt        *events.Receipt     `json:"receipt,omitempty"` // of an attempt that was cancelled while it ran
 }
 
@@ -169,7 +170,7 @@ func Of(j lifecycle.Job) Job {
 func DetailOf(j lifecycle.Job) Detail {
 	d := Detail{Job: Of(j), ProposalDigest: j.ProposalDigest, Approvals: []Approval{}, Attempts: []Attempt{}, Assessment: j.Assessment, DeniedBy: j.DeniedBy, Receipt: j.Receipt}
 	if p := j.Proposal; p != nil {
-		d.Env, d.TimeoutS, d.MaxAttempts, d.RetrySafe, d.Follows = p.Env, p.TimeoutS, p.MaxAttempts, p.RetrySafe, p.Follows
+		d.Env, d.TimeoutS, d.MaxAttempts, d.RetrySafe, d.Follows, d.Waived = p.Env, p.TimeoutS, p.MaxAttempts, p.RetrySafe, p.Follows, p.Waived
 	}
 	if r := j.Resolution; r != nil {
 		d.Resolution = &Resolution{Digest: j.ResolutionDigest, Worker: j.ResolvedBy, Program: r.Program, Files: r.Files, Cwd: r.Cwd}
