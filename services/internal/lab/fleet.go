@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -27,6 +28,9 @@ func BuildAll(dir string) error {
 // number, such as "worker" and "worker 2".
 type Fleet struct {
 	Site *Site
+	// Wrap is put before each command: a program and arguments that end by
+	// executing what follows them, such as nsenter's.
+	Wrap []string
 	bins string // folder of the binaries
 
 	members map[string]*Process
@@ -49,6 +53,9 @@ func (f *Fleet) Start(members ...string) {
 		cmd := f.Site.Command(context.Background(), "--dir", f.Site.Dir, "--log-level", "info", "--instance", instance)
 		path := filepath.Join(f.bins, "banksman-"+role)
 		cmd.Path, cmd.Args[0], cmd.Err = path, path, nil
+		if len(f.Wrap) > 0 {
+			cmd.Path, cmd.Args = f.Wrap[0], slices.Concat(f.Wrap, cmd.Args)
+		}
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a member's signals are its own
 		f.members[m] = f.Site.launch(cmd)
 	}

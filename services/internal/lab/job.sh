@@ -19,6 +19,13 @@ lasts) sleep "$3" ;;
 waits) # until the test opens the gate
 	flock -s "$yard/gates/$3" true
 	;;
+prints) # so many bytes once the gate is open
+	flock -s "$yard/gates/$4" true
+	head -c "$3" /dev/zero
+	;;
+fills) # the disk of its folder
+	head -c 10000000 /dev/zero >ballast || exit 28
+	;;
 fails) # with a status, so many times
 	if [ "$(grep -c "^$name .* starts\$" "$yard/effects")" -le "$4" ]; then
 		exit "$3"

@@ -70,6 +70,9 @@ func (y *Yard) must(err error) {
 
 func (y *Yard) script() string { return filepath.Join(y.dir, "job.sh") }
 
+// Work is the folder in which the yard's jobs run.
+func (y *Yard) Work() string { return filepath.Join(y.dir, "work") }
+
 // Policy is the file of a policy that allows the yard's jobs and nothing else.
 func (y *Yard) Policy() string { return filepath.Join(y.dir, "policy.toml") }
 
@@ -77,7 +80,7 @@ func (y *Yard) Policy() string { return filepath.Join(y.dir, "policy.toml") }
 // idempotency, so that proposing it again makes no second job.
 func (y *Yard) Job(name string, deed ...string) agentapi.Proposal {
 	return agentapi.Proposal{
-		Argv: append([]string{y.script(), name}, deed...), Cwd: filepath.Join(y.dir, "work"),
+		Argv: append([]string{y.script(), name}, deed...), Cwd: y.Work(),
 		Env: map[string]string{yardVariable: y.dir}, IdempotencyKey: name, TimeoutS: 600,
 	}
 }

@@ -1,0 +1,74 @@
+package lab
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// Disk is a small file system of its own.
+type Disk struct {
+	t   testing.TB
+	dir string
+}
+
+// NewDisk mounts an empty disk of a size, such as "256k", over a folder until the
+// test ends. Without root's rights the test is skipped, or fails where everything
+// has to be there.
+func NewDisk(t testing.TB, dir, size string) *Disk {
+	t.Helper()
+	err := os.MkdirAll(dir, 0o700)
+	if err == nil {
+		err = unix.Mount("banksman-test", dir, "tmpfs", 0, "mode=0700,size="+size)
+	}
+	switch {
+	case err != nil && os.Getenv("BANKSMAN_REQUIRE") == "1":
+		t.Fatalf("mount a small disk: %v", err)
+	case err != nil:
+		t.Skipf("mount a small disk: %v", err)
+	}
+	d := &Disk{t: t, dir: dir}
+	t.Cleanup(func() { d.must(unix.Unmount(dir, unix.MNT_DETACH)) })
+	return d
+}
+
+func (d *Disk) must(err error) {
+	d.t.Helper()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// Fill takes all room and returns how to give it back.
+func (d *Disk) Fill() (free func()) {
+	d.t.Helper()
+	path := filepath.Join(d.dir, "ballast")
+	f, err := os.Create(path)
+	d.must(err)
+	defer f.Close()
+	for err == nil {
+		_, err = f.Write(make([]byte, 4096))
+	}
+	if !errors.Is(err, unix.ENOSPC) {
+		d.t.Fatal(err)
+	}
+	return func() {
+		d.t.Helper()
+		d.must(os.Remove(path))
+	}
+}
+
+// Lock makes it read-only and returns how to make it writable again.
+func (d *Disk) Lock() (unlock func()) {
+	d.t.Helper()
+	mount := func(flags uintptr) error { return unix.Mount("", d.dir, "", unix.MS_REMOUNT|flags, "") }
+	Eventually(d.t, "the disk to have no file open for writing", func() bool { return !errors.Is(mount(unix.MS_RDONLY), unix.EBUSY) })
+	d.must(mount(unix.MS_RDONLY))
+	return func() {
+		d.t.Helper()
+		d.must(mount(0))
+	}
+}
