@@ -41,6 +41,7 @@ check: ## vet for Linux and darwin, staticcheck, formatting, generated files, th
 soak: ## repeat what only time shows: many kills, long outages, ten minutes of fuzzing
 	BANKSMAN_SOAK=1 $(GO) test -timeout 3h ./services/front -run 'TestRolesAre|TestBusIsAway|TestStorm'
 	BANKSMAN_SOAK=1 $(GO) test -timeout 3h ./services/internal/policy -run TestSoak
+	BANKSMAN_SOAK=1 $(GO) test -timeout 3h ./services/internal/proc -run TestManyProcesses
 	BANKSMAN_SOAK=1 $(GO) test -timeout 3h ./services/internal/index -run TestQuestionsCost
 	BANKSMAN_SOAK=1 $(GO) test -timeout 3h ./services/internal/bench -run TestCrowd
 

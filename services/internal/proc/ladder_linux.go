@@ -15,6 +15,8 @@ const (
 	sweepEvery = 20 * time.Millisecond
 	// killFor is how long KILL is repeated before what is left counts as a survivor.
 	killFor = 10 * time.Second
+	// deadAtOnce is how many dead processes may wait for one look.
+	deadAtOnce = 256
 )
 
 // A tree is a direct child and everything that came out of it, seen from its steward. It is used by one goroutine.
@@ -43,7 +45,7 @@ type reaped struct {
 
 func newTree(j *job, child int, group string) *tree {
 	now := time.Now()
-	return &tree{job: j, child: child, group: group, began: now, hold: newHold(j), reaped: make(chan reaped),
+	return &tree{job: j, child: child, group: group, began: now, hold: newHold(j), reaped: make(chan reaped, deadAtOnce),
 		outcome: Outcome{ExitCode: -1, StartedAt: now.UTC(), PID: child},
 		killed:  map[member]bool{}, means: map[string]bool{}}
 }
@@ -152,6 +154,7 @@ func (t *tree) settled() bool {
 		select {
 		case r, ok := <-t.reaped:
 			t.note(r, ok)
+			t.drain(nil)
 		case <-tick.C:
 		}
 	}
@@ -169,19 +172,22 @@ func anyChild() bool {
 func (t *tree) climb(orders <-chan received, atMost time.Duration, step func([]member)) bool {
 	deadline := time.NewTimer(atMost)
 	defer deadline.Stop()
-	tick := time.NewTicker(sweepEvery)
-	defer tick.Stop()
+	pause := time.NewTimer(sweepEvery)
+	defer pause.Stop()
 	for {
 		members := t.members()
 		if t.empty && len(members) == 0 {
 			return true
 		}
 		step(members)
+		pause.Reset(sweepEvery) // from now on: a look at thousands takes longer than that
 		select {
 		case r, ok := <-t.reaped:
 			t.note(r, ok)
-			if ok && len(t.killed) == 0 {
-				t.drain(tick.C)
+			if len(t.killed) == 0 {
+				t.drain(pause.C)
+			} else { // the next look is due at once: something may still fork
+				t.drain(nil)
 			}
 		case got, ok := <-orders:
 			if !ok {
@@ -189,23 +195,40 @@ func (t *tree) climb(orders <-chan received, atMost time.Duration, step func([]m
 			} else if !t.outcome.Fenced {
 				t.hold.extend(got.Until)
 			}
-		case <-tick.C:
-			if len(t.killed) == 0 && t.hold.over() {
-				return false
-			}
+		case <-pause.C:
 		case <-deadline.C:
-			return t.empty && len(t.members()) == 0
+			return len(t.members()) == 0 && t.collected()
+		}
+		if len(t.killed) == 0 && t.hold.over() {
+			return false
 		}
 	}
 }
 
-// drain takes further dead processes until the next look is due or the tree is empty.
-func (t *tree) drain(tick <-chan time.Time) {
+// collected waits for the dead of a tree in which nothing lives any more; they are this process's children by now.
+func (t *tree) collected() bool {
+	enough := time.NewTimer(killFor)
+	defer enough.Stop()
+	t.drain(enough.C)
+	return t.empty
+}
+
+// drain takes the dead processes that wait and, with a pause, the ones that follow until it is over or the tree is empty.
+func (t *tree) drain(pause <-chan time.Time) {
 	for !t.empty {
 		select {
 		case r, ok := <-t.reaped:
 			t.note(r, ok)
-		case <-tick:
+			continue
+		default:
+		}
+		if pause == nil {
+			return
+		}
+		select {
+		case r, ok := <-t.reaped:
+			t.note(r, ok)
+		case <-pause:
 			return
 		}
 	}
@@ -251,9 +274,11 @@ func (t *tree) kill(members []member) {
 func (t *tree) members() []member {
 	self := os.Getpid()
 	var out []member
+	known := map[member]bool{}
 	add := func(means string, found []member) {
 		for _, m := range found {
-			if !slices.Contains(out, m) {
+			if !known[m] {
+				known[m] = true
 				out = append(out, m)
 				t.means[means] = true
 			}

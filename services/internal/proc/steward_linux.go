@@ -137,7 +137,7 @@ func (s *steward) run(j *job, stdio []*os.File) bool {
 	outcome := tree.watch(s.orders)
 	outcome.Bound = bound
 	_ = writeFrame(s.conn, report{Done: &outcome})
-	return len(outcome.Survivors) == 0 && !tree.ownerGone
+	return len(outcome.Survivors) == 0 && tree.empty && !tree.ownerGone // what is not collected would be taken for the next one's
 }
 
 // start executes the program, and lets it run its first instruction only when everything about it has been checked.

@@ -76,9 +76,11 @@ func rouseSteward(pid int) {
 // family lists the carriers of a marker and their descendants.
 func family(marker string) []member {
 	out := carriers(marker, os.Getpid())
+	known := asSet(out)
 	for _, m := range slices.Clone(out) {
 		for _, child := range descendants(m.pid) {
-			if !slices.Contains(out, child) {
+			if !known[child] {
+				known[child] = true
 				out = append(out, child)
 			}
 		}

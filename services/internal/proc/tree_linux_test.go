@@ -75,15 +75,38 @@ func TestCancelOvertakesForkChain(t *testing.T) {
 	}
 }
 
+// TestManyProcesses ends a tree of hundreds, in a soak of 5,000: ones that hear TERM, and ones that only KILL ends.
 func TestManyProcesses(t *testing.T) {
-	out := newTap()
-	p := begun(t, shell(t, `i=0; while [ $i -lt 250 ]; do sleep 300 & i=$((i+1)); done; echo ready; wait`, out))
-	out.await(t, "ready")
-	p.Cancel("enough")
-	if outcome := ended(t, p); outcome.Signal != "SIGTERM" || outcome.Killed != 0 {
-		t.Errorf("outcome is %+v", outcome)
+	count := 500
+	switch {
+	case os.Getenv("BANKSMAN_SOAK") == "1":
+		count = 5000
+	case testing.Short():
+		count = 150
 	}
-	mustBeGone(t, p.Marker(), "")
+	for name, c := range map[string]struct {
+		first  string
+		signal string
+		killed int
+	}{"who hear": {"", "SIGTERM", 0}, "who are deaf": {"trap '' TERM; ", "SIGKILL", count + 1}} {
+		t.Run(name, func(t *testing.T) {
+			out := newTap()
+			spec := shell(t, c.first+fmt.Sprintf(`i=0; while [ $i -lt %d ]; do sleep 300 & i=$((i+1)); done; echo ready; wait; sleep 300`, count), out)
+			if c.killed > 0 {
+				spec.Grace = 50 * time.Millisecond
+			}
+			p := begun(t, spec)
+			out.await(t, "ready")
+			asked := time.Now()
+			p.Cancel("enough")
+			o := ended(t, p)
+			t.Logf("%d processes ended in %v", count, time.Since(asked))
+			if o.Signal != c.signal || o.Killed < c.killed || (c.killed == 0) != (o.Killed == 0) || len(o.Survivors) > 0 {
+				t.Errorf("outcome is %+v", o)
+			}
+			mustBeGone(t, p.Marker(), "")
+		})
+	}
 }
 
 // TestTermComesOnce also shows that what a program starts in order to tidy up is not told to end.
