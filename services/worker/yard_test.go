@@ -319,7 +319,7 @@ func (y *yard) hire(actor, machine string, change ...func(*Config)) *hand {
 		layout.Dir = filepath.Join(y.dir, machine)
 	}
 	env := &host.Env{
-		Layout: layout, Actor: actor, Version: "test", Log: slog.New(slog.NewTextHandler(testWriter{y.t}, nil)),
+		Layout: layout, Actor: actor, Version: "0.0.1", Log: slog.New(slog.NewTextHandler(testWriter{y.t}, nil)),
 		Bus: h.conn, Append: h.conn.Appender(signing{y.signers[actor]}), Standing: y.standing(h.conn), Report: h.report,
 	}
 	j, err := openJournal(layout.WorkerState(actor))
