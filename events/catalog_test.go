@@ -13,7 +13,7 @@ import (
 // partStructs are exported structs that are a part of payloads, or no payload.
 var partStructs = []string{
 	"Actor", "Def", "Disk", "Event", "FaultName", "FileDigest", "Follows", "GrantScope", "ID", "Malformed", "Message", "Output",
-	"Proposer", "Receipt", "Right", "Ruling", "Signature", "Stored", "Subject", "UnknownKind",
+	"Proposer", "Receipt", "Right", "Ruling", "Signature", "Stored", "Subject", "Text", "UnknownKind",
 }
 
 // futureRights are patterns of kinds that get their catalogue line with their

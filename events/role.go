@@ -61,6 +61,7 @@ var Rights = []Right{
 	{RolePerson, "ask.*", "cancel, revoke, comment, bar and lift a bar, waive the refusal of what is no secret"},
 	{RoleAdmin, "policy.published", ""},
 	{RoleAdmin, "gap.acknowledged", ""},
+	{RoleAdmin, "text.erased", ""},
 	{RoleWorker, "job.resolved", ""},
 	{RoleWorker, "job.started", ""},
 	{RoleWorker, "job.finished", ""},

@@ -11,6 +11,7 @@ const (
 	PrefixStored = "bm"  // bm.<family>.<scope>.<id>.<verb>.<actor>, the audited stream
 	PrefixLive   = "bml" // live copies and heartbeats, not stored
 	PrefixQuery  = "bmq" // questions and answers, not stored
+	PrefixText   = "bmb" // bmb.<digest>.<actor>, texts that can be erased
 	PrefixOutput = "bmo" // bmo.<pool>.<job>.<attempt>.<n>.<worker>, output chunks
 )
 

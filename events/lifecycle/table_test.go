@@ -20,7 +20,7 @@ import (
 // for what they say. A kind of the family "job" never belongs here.
 var observedOnly = []events.Kind{
 	"policy.published", "trust.published", "worker.started", "worker.stopped",
-	"audit.sealed", "audit.violation_found", "audit.gap_found", "audit.fault_found", "gap.acknowledged", "host.observed",
+	"audit.sealed", "audit.violation_found", "audit.gap_found", "audit.fault_found", "gap.acknowledged", "text.erased", "host.observed",
 	"ask.cancel_requested", "ask.revoke_requested", "ask.commented", "ask.barred", "ask.unbarred", "ask.waived", "proposal.refused",
 }
 

@@ -24,6 +24,7 @@ type auditor struct {
 	report func(ready bool, reason string)
 
 	keyring *keyring
+	eraser  *eraser
 
 	witnesses *witness.Policy // nil for none
 
@@ -140,6 +141,7 @@ func (a *auditor) work(ctx context.Context) error {
 		})
 	})
 	spawn("watch the stream", a.watch)
+	spawn("erase texts", a.eraser.run)
 	if a.witnesses != nil {
 		spawn("show heads to witnesses", a.cosign)
 	}

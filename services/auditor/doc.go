@@ -15,6 +15,8 @@
 //     any more become a gap in the log and close dispatch until an admin acknowledges.
 //   - When the stream is not the one that was sealed, the auditor stops sealing,
 //     closes dispatch, says why, and heals nothing.
+//   - Words of people that an admin has ordered to be erased are deleted from the bus once
+//     the order is under a signed head, and never before.
 //   - Queries are answered from sealed events only, at a cost that does not grow with
 //     the jobs that ended.
 //

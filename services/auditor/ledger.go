@@ -25,6 +25,7 @@ const (
 	factOpenGap = "d/" // + seq: a gap that nobody has acknowledged
 	factFault   = "f/" // + seq: an audit.fault_found that nobody has acknowledged
 	factCount   = "c/" // + violations, gaps, missing: how many there are
+	factErased  = "x/" // + digest: a text that is to be erased
 	factAudit   = "a/last"
 )
 
@@ -64,6 +65,7 @@ type ledger struct {
 	seals    bool     // something since the last commit asks for a seal
 	said     []string // keys of what audit events have said since the last call of news
 	found    []unsaid // what was found since the last call of news
+	erased   []string // texts whose order to be erased is not sealed yet
 	disowned string   // why the auditor's own events are not believed
 }
 
@@ -166,6 +168,9 @@ func (l *ledger) takeKind(st events.Stored, e events.Event, leaf int64) error {
 	switch p := e.Payload.(type) {
 	case *events.TrustPublished:
 		l.setNumber(fmt.Sprintf("%s%016x", factTrust, st.Seq), uint64(leaf))
+	case *events.TextErased:
+		l.setNumber(factErased+e.Subject.ID, st.Seq)
+		l.erased = append(l.erased, e.Subject.ID)
 	case *events.AuditViolationFound:
 		return l.heard(unsaid{Seq: p.Seq, Code: p.Code})
 	case *events.AuditGapFound:

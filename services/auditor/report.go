@@ -32,8 +32,8 @@ type Report struct {
 	// leaf lets publish it.
 	Authenticity Verdict `json:"authenticity"`
 	// Completeness: no sequence of the stream and no number of a session is missing
-	// but for what an admin has acknowledged, no fault is open, and nothing but audit
-	// events lies beyond the head.
+	// but for what an admin has acknowledged, no fault is open, nothing but audit
+	// events lies beyond the head, and no text is missing that was not erased by order.
 	Completeness Verdict `json:"completeness"`
 	// Freshness: the head covers what the bus holds, or is young.
 	Freshness Verdict `json:"freshness"`
@@ -53,6 +53,10 @@ type Report struct {
 	// that no audit.violation_found names.
 	Unbelieved int64 `json:"unbelieved,omitzero"`
 	Unreported int64 `json:"unreported,omitzero"`
+	// Texts counts the words of people that are kept as events name them, Erased
+	// those that an admin had deleted.
+	Texts  int64 `json:"texts,omitzero"`
+	Erased int64 `json:"erased,omitzero"`
 	// Notes are what a crash explains and the next start of the auditor repairs.
 	Notes []string `json:"notes,omitempty"`
 }

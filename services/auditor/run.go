@@ -60,7 +60,7 @@ func (r *Role) Run(ctx context.Context, env *host.Env) error {
 	}
 	a := &auditor{
 		witnesses: witnesses,
-		config:    &r.config, stream: r.see(env.Bus), slog: env.Log, report: env.Report, keyring: ring,
+		config:    &r.config, stream: r.see(env.Bus), slog: env.Log, report: env.Report, keyring: ring, eraser: newEraser(env.Bus, env.Log),
 		outbox: newOutbox(env.Append, env.Actor),
 	}
 	a.ledger = newLedger(trust.New(env.Site.Origin, keys.PublicKey(env.Site.RootKey)), nil, own.Public())
@@ -105,6 +105,9 @@ func (a *auditor) open(ctx context.Context, env *host.Env) error {
 		return err
 	}
 	if err := a.recall(); err != nil {
+		return err
+	}
+	if err := a.recallErasures(); err != nil {
 		return err
 	}
 	return a.checkResume(ctx)

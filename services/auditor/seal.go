@@ -31,6 +31,8 @@ func (a *auditor) seal() (*head, error) {
 	if err != nil {
 		return nil, err
 	}
+	a.eraser.add(a.ledger.erased)
+	a.ledger.erased = nil
 	c, err := a.ledger.counts()
 	if err != nil {
 		return nil, err

@@ -38,6 +38,7 @@ type Options struct {
 	RootKey  keys.PublicKey // pinned; trust files are believed if it signed them
 	MaxAge   time.Duration  // without a bus, how old a head may be; 0 is 24 hours
 	Bus      Newest         // nil to verify offline
+	Texts    Texts          // nil where the words of people cannot be asked for
 	// Witnesses says whose cosignatures the head needs, nil for nobody's.
 	Witnesses    *witness.Policy
 	AskWitnesses bool // also ask each witness that has a URL
@@ -85,6 +86,9 @@ func Verify(ctx context.Context, o Options) (Report, error) {
 	v.judgeTail(ctx, logReport.Live)
 	v.judgeWitnesses(ctx, checkpoint)
 	v.judgePast(&logReport)
+	if err := v.judgeTexts(ctx); err != nil {
+		return Report{}, fmt.Errorf("verify %s: %w", o.LogDir, err)
+	}
 	v.report.Freshness = v.freshness(target, busErr)
 	return v.finish(&logReport), nil
 }
@@ -161,7 +165,8 @@ type verifier struct {
 	words    []acknowledgement
 	order    []unbelievedEvent
 	said     map[string]bool // seq/code named by a believable violation_found
-	past     []pastHead      // what believable audit.sealed events say
+	texts    textCheck
+	past     []pastHead // what believable audit.sealed events say
 }
 
 // run is a stretch of leaves whose sequences rise by one.
@@ -256,6 +261,7 @@ func (v *verifier) event(leaf int64, entry tlog.Entry, st events.Stored) {
 		v.bad(leaf, st.Seq, codeWrongPosition, fmt.Sprintf("signed for the place after %d, the job's last was %d", e.Expect, before))
 	}
 	v.session(st.Seq, e.ID)
+	v.texts.see(leaf, e)
 	switch p := e.Payload.(type) {
 	case *events.AuditViolationFound:
 		v.said[unsaid{Seq: p.Seq, Code: p.Code}.key()] = true

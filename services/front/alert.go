@@ -18,6 +18,7 @@ import (
 	"github.com/banksman/banksman/services/internal/loops"
 	"github.com/banksman/banksman/services/internal/query"
 	"github.com/banksman/banksman/services/internal/site"
+	"github.com/banksman/banksman/services/internal/texts"
 	"github.com/banksman/banksman/services/internal/view"
 )
 
@@ -177,6 +178,7 @@ func look(ctx context.Context, c *bus.Conn, r loops.Reader, l site.Layout) scene
 		}
 	}
 	away("jobs", c.Ask(ctx, query.Jobs, query.List{Status: open, Limit: watchJobs}, &v.Jobs))
+	away("texts", texts.Reader{Bus: c, Standing: r.Standing}.Fill(ctx, v.Jobs.Words()...))
 	return v
 }
 

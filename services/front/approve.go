@@ -61,7 +61,7 @@ func (a *app) approveCommand() *cobra.Command {
 func (a *app) approveAll(ctx context.Context, f approveFlags, args []string) error {
 	return a.atDesk(ctx, f.file, func(d *person.Desk, c *bus.Conn) error {
 		d.Show = nil // the list is what is shown
-		list, err := chosen(ctx, c, f.like, args)
+		list, err := a.chosen(ctx, c, f.like, args)
 		if err != nil {
 			return err
 		}
@@ -76,7 +76,11 @@ func (a *app) approveAll(ctx context.Context, f approveFlags, args []string) err
 				report(a.err, a.json, err)
 				continue
 			}
-			done = append(done, view.DetailOf(after))
+			v := view.DetailOf(after)
+			if err := a.fill(ctx, c, v.Words()...); err != nil {
+				return err
+			}
+			done = append(done, v)
 		}
 		err = a.print(map[string][]view.Detail{"jobs": done}, func(w io.Writer) {
 			for _, j := range done {
@@ -98,11 +102,11 @@ func approveListed(ctx context.Context, d *person.Desk, j view.Detail) (lifecycl
 }
 
 // chosen are the jobs that were named, or those like one.
-func chosen(ctx context.Context, c *bus.Conn, like string, args []string) ([]view.Detail, error) {
+func (a *app) chosen(ctx context.Context, c *bus.Conn, like string, args []string) ([]view.Detail, error) {
 	if like == "" {
 		var list []view.Detail
 		for _, id := range args {
-			j, err := find(ctx, c, id)
+			j, err := a.find(ctx, c, id)
 			if err != nil {
 				return nil, err
 			}
@@ -112,7 +116,7 @@ func chosen(ctx context.Context, c *bus.Conn, like string, args []string) ([]vie
 		}
 		return list, nil
 	}
-	model, err := find(ctx, c, like)
+	model, err := a.find(ctx, c, like)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +125,7 @@ func chosen(ctx context.Context, c *bus.Conn, like string, args []string) ([]vie
 	}
 	var list []view.Detail
 	err = query.Each(ctx, c, query.List{Status: []lifecycle.Status{lifecycle.Pending}}, func(id string) error {
-		j, err := find(ctx, c, id)
+		j, err := a.find(ctx, c, id)
 		if err == nil && alike(model, j) {
 			list = append(list, j)
 		}

@@ -138,7 +138,7 @@ func (a *app) newest(ctx context.Context, l site.Layout, s host.SiteConfig, o *a
 	if err != nil {
 		return nil, err
 	}
-	o.Bus = auditor.NewestOf(c)
+	o.Bus, o.Texts = auditor.NewestOf(c), c
 	return c.Close, nil
 }
 

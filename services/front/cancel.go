@@ -37,9 +37,11 @@ func (a *app) atDesk(ctx context.Context, file string, do func(*person.Desk, *bu
 }
 
 // find is the job that a prefix of an id names.
-func find(ctx context.Context, c *bus.Conn, prefix string) (view.Detail, error) {
-	var found view.Detail
-	err := c.Ask(ctx, query.Get, query.GetRequest{Job: prefix}, &found)
+func (a *app) find(ctx context.Context, c *bus.Conn, prefix string) (view.Detail, error) {
+	found, err := lookUp(ctx, c, prefix)
+	if err == nil {
+		err = a.fill(ctx, c, found.Words()...)
+	}
 	return found, err
 }
 
@@ -88,15 +90,20 @@ func (a *app) cancel(ctx context.Context, id, file, reason string) (view.Detail,
 	if reason == "" {
 		reason = "called off on the command line"
 	}
-	var j lifecycle.Job
+	var v view.Detail
 	err = a.atDesk(ctx, file, func(d *person.Desk, conn *bus.Conn) error {
-		found, err := find(ctx, conn, id)
-		if err == nil {
-			j, err = d.Cancel(ctx, found.Job.Job, reason)
+		found, err := a.find(ctx, conn, id)
+		if err != nil {
+			return err
 		}
-		return err
+		j, err := d.Cancel(ctx, found.Job.Job, reason)
+		if err != nil {
+			return err
+		}
+		v = view.DetailOf(j)
+		return a.fill(ctx, conn, v.Words()...)
 	})
-	return view.DetailOf(j), err
+	return v, err
 }
 
 // fullID completes a prefix, for who may read the site.
@@ -135,7 +142,7 @@ func (a *app) commentCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
 			return a.atDesk(ctx, file, func(d *person.Desk, c *bus.Conn) error {
-				found, err := find(ctx, c, args[0])
+				found, err := a.find(ctx, c, args[0])
 				if err != nil {
 					return err
 				}

@@ -57,7 +57,7 @@ func (a *app) denyCommand() *cobra.Command {
 // decide opens the person's desk for one decision.
 func (a *app) decide(ctx context.Context, prefix, file string, do func(context.Context, *person.Desk, string) (lifecycle.Job, error)) error {
 	return a.atDesk(ctx, file, func(d *person.Desk, c *bus.Conn) error {
-		found, err := find(ctx, c, prefix)
+		found, err := a.find(ctx, c, prefix)
 		if err != nil {
 			return err
 		}
@@ -65,7 +65,11 @@ func (a *app) decide(ctx context.Context, prefix, file string, do func(context.C
 		if err != nil {
 			return err
 		}
-		return a.print(view.DetailOf(j), func(w io.Writer) { fmt.Fprintf(w, "%s %s\n", j.ID, decided(j)) })
+		v := view.DetailOf(j)
+		if err := a.fill(ctx, c, v.Words()...); err != nil {
+			return err
+		}
+		return a.print(v, func(w io.Writer) { fmt.Fprintf(w, "%s %s\n", j.ID, decided(j)) })
 	})
 }
 

@@ -86,7 +86,7 @@ func (a *app) old(ctx context.Context, prefix string) (view.Detail, error) {
 		return view.Detail{}, err
 	}
 	defer c.Close()
-	return find(ctx, c, prefix)
+	return a.find(ctx, c, prefix)
 }
 
 // proposeAgain makes a proposal that follows a job, and tells of it.

@@ -13,7 +13,7 @@ import (
 	"github.com/banksman/banksman/events"
 	"github.com/banksman/banksman/services/host"
 	"github.com/banksman/banksman/services/internal/query"
-	"github.com/banksman/banksman/services/internal/trust"
+	"github.com/banksman/banksman/services/internal/texts"
 	"github.com/banksman/banksman/services/internal/view"
 )
 
@@ -64,7 +64,7 @@ func (a *app) events(ctx context.Context, from uint64, job string, follow bool) 
 				return err
 			}
 		}
-		return a.printEvent(standing.Book(), st)
+		return a.printEvent(ctx, texts.Reader{Bus: c, Standing: standing}, st)
 	}
 	if follow {
 		err := c.Follow(ctx, from, filter, show)
@@ -91,8 +91,8 @@ func (a *app) events(ctx context.Context, from uint64, job string, follow bool) 
 var trustSubject = events.For("trust.published", events.SiteScope, events.TrustID, string(events.RoleRoot)).String()
 
 // printEvent writes one event: for people a line, for programs an object.
-func (a *app) printEvent(book *trust.Book, st events.Stored) error {
-	e, err := book.Open(st)
+func (a *app) printEvent(ctx context.Context, r texts.Reader, st events.Stored) error {
+	e, err := r.Standing.Book().Open(st)
 	line := eventLine{Seq: st.Seq, Time: st.Time.UTC(), Kind: e.Kind, Subject: st.Subject, ID: e.ID.String(), Actor: e.Subject.Actor}
 	if jsontext.Value(st.Data).IsValid() {
 		line.Payload = st.Data
@@ -109,6 +109,11 @@ func (a *app) printEvent(book *trust.Book, st events.Stored) error {
 		return nil
 	}
 	note := sentence(e)
+	if len(events.TextsOf(e.Payload)) > 0 {
+		if err := r.Fill(ctx, &note); err != nil {
+			return err
+		}
+	}
 	if line.Problem != "" {
 		note = "NOT BELIEVED: " + line.Problem
 	}
@@ -139,6 +144,14 @@ func sentence(e events.Event) string {
 		return p.Reason
 	case *events.JobLapsed:
 		return fmt.Sprintf("silent for %d s (%s)", p.SilentS, p.Why)
+	case *events.AskCommented:
+		return p.Text
+	case *events.AskCancelRequested:
+		return p.Reason
+	case *events.AskRevokeRequested:
+		return p.Reason
+	case *events.TextErased:
+		return fmt.Sprintf("text %.12s: %s", e.Subject.ID, p.Reason)
 	case *events.JobExpired:
 		return p.What
 	case *events.JobCancelled:

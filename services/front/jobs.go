@@ -114,8 +114,16 @@ func (a *app) inboxCommand() *cobra.Command {
 }
 
 func (a *app) list(ctx context.Context, q query.List) error {
-	list, err := ask[view.List](ctx, a, query.Jobs, q)
+	c, _, _, err := a.reader(ctx)
 	if err != nil {
+		return err
+	}
+	defer c.Close()
+	var list view.List
+	if err := c.Ask(ctx, query.Jobs, q, &list); err != nil {
+		return err
+	}
+	if err := a.fill(ctx, c, list.Words()...); err != nil {
 		return err
 	}
 	if list.Jobs == nil {
@@ -142,6 +150,9 @@ func (a *app) showCommand() *cobra.Command {
 				return err
 			}
 			shown := shownJob{Detail: j, Comments: said}
+			if err := a.fill(cmd.Context(), c, shown.words()...); err != nil {
+				return err
+			}
 			return a.print(shown, func(w io.Writer) { showJob(w, shown) })
 		},
 	}
@@ -176,6 +187,15 @@ func detail(ctx context.Context, c *bus.Conn, id string) (view.Detail, error) {
 type shownJob struct {
 	view.Detail
 	Comments []asks.Comment `json:"comments,omitempty"`
+}
+
+// words are the places of people's words in it.
+func (j *shownJob) words() []*string {
+	places := j.Detail.Words()
+	for i := range j.Comments {
+		places = append(places, &j.Comments[i].Text)
+	}
+	return places
 }
 
 // showJob writes a job for people, one fact a line.

@@ -40,7 +40,7 @@ type BusConfig struct {
 	Listen   string   `toml:"listen" doc:"Address and port to listen on. Keep it on loopback unless other hosts run workers."`
 	Hosts    []string `toml:"hosts" doc:"Further names or addresses that the bus certificate was issued for."`
 	Pools    []string `toml:"pools" doc:"Pools of workers that jobs may name."`
-	MaxBytes int64    `toml:"max_bytes" doc:"Bound of the audited stream in bytes. Above 80 % of it new proposals are refused, so that what was begun can end."`
+	MaxBytes int64    `toml:"max_bytes" doc:"Bound of the audited stream in bytes, and of the store of people's words that its events name. Above 80 % of it new proposals are refused, so that what was begun can end."`
 	Output   int64    `toml:"output_max_bytes" doc:"Bound of the stored output of jobs and rounds in bytes. From seven eighths of it on the oldest goes; what ended with it, and its digest, stay in the log."`
 	OutputS  int64    `toml:"output_max_age_s" doc:"Seconds for which output is kept, at least an hour; 0 for as long as there is room."`
 }

@@ -27,7 +27,7 @@ func (d *Desk) Faults(ctx context.Context) ([]query.Fault, error) {
 // Acknowledge signs that faults are known, so that dispatch opens again. When one of
 // them is such that nobody's word heals it, nothing is signed.
 func (d *Desk) Acknowledge(ctx context.Context, faults []query.Fault, reason string) error {
-	if err := texts("acknowledge a fault", reason); err != nil {
+	if err := fit("acknowledge a fault", reason); err != nil {
 		return err
 	}
 	if len(faults) == 0 {

@@ -14,6 +14,7 @@ import (
 	"github.com/banksman/banksman/services/internal/keys"
 	"github.com/banksman/banksman/services/internal/site"
 	"github.com/banksman/banksman/services/internal/standing"
+	"github.com/banksman/banksman/services/internal/texts"
 )
 
 // Desk is where a person decides.
@@ -77,7 +78,17 @@ func (d *Desk) approve(ctx context.Context, id, expected, confirmed string) (lif
 
 // Deny signs a no, for good, and returns the job after it.
 func (d *Desk) Deny(ctx context.Context, id, reason string) (lifecycle.Job, error) {
-	return d.decide(ctx, id, "job.denied", func(j lifecycle.Job) (any, error) { return deny(j, reason, time.Now()) })
+	keep := texts.Once(ctx, d.Bus, reason)
+	return d.decide(ctx, id, "job.denied", func(j lifecycle.Job) (any, error) {
+		p, err := deny(j, reason, time.Now())
+		if err == nil {
+			p.Ruling.Reason, err = keep()
+		}
+		if err != nil {
+			return nil, err
+		}
+		return p, nil
+	})
 }
 
 // decide reads a job, lets draft decide, signs, and reads it again. When the job

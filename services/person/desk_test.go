@@ -12,6 +12,7 @@ import (
 	"github.com/banksman/banksman/events/lifecycle"
 	"github.com/banksman/banksman/services/internal/keys"
 	"github.com/banksman/banksman/services/internal/lab/stage"
+	"github.com/banksman/banksman/services/internal/texts"
 	"github.com/banksman/banksman/services/internal/trust"
 )
 
@@ -60,8 +61,14 @@ func TestDeny(t *testing.T) {
 	s := newStage(t)
 	id := s.Propose([]string{"make"}) // nobody has looked at it yet
 	j, err := desk(s, stage.Second).Deny(s.Context(), id, "not today")
-	if err != nil || j.Status != lifecycle.Denied || j.DeniedBy != stage.Second || j.Denial.Ruling.Reason != "not today" {
+	if err != nil || j.Status != lifecycle.Denied || j.DeniedBy != stage.Second {
 		t.Errorf("%+v, %v", j, err)
+	}
+	if said := j.Denial.Ruling.Reason; strings.Contains(said, "not today") {
+		t.Errorf("the event holds the person's words: %q", said)
+	}
+	if err := (texts.Reader{Bus: s.Conn("reader"), Standing: desk(s, stage.Second).Standing}).Fill(s.Context(), &j.Denial.Ruling.Reason); err != nil || j.Denial.Ruling.Reason != "not today" {
+		t.Errorf("%q, %v", j.Denial.Ruling.Reason, err)
 	}
 	if _, err := desk(s, stage.Person).Approve(s.Context(), id); codeOf(err) != CodeDecided || !strings.Contains(err.Error(), "denied") {
 		t.Error(err)

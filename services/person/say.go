@@ -15,6 +15,7 @@ import (
 	"github.com/banksman/banksman/services/internal/asks"
 	"github.com/banksman/banksman/services/internal/bus"
 	"github.com/banksman/banksman/services/internal/permits"
+	"github.com/banksman/banksman/services/internal/texts"
 )
 
 // Codes of refusals about requests, bars and grants.
@@ -32,8 +33,8 @@ const (
 // maxTextBytes bounds a reason or a comment.
 const maxTextBytes = 4096
 
-// texts refuses a reason or a comment that no record should hold.
-func texts(what, text string) error {
+// fit refuses a reason or a comment that no record should hold.
+func fit(what, text string) error {
 	switch {
 	case strings.TrimSpace(text) == "":
 		return refuse(CodeNoReason, "", "%s: there is no text", what)
@@ -90,21 +91,21 @@ const settleWait = 15 * time.Second
 // when nobody has acted within 15 s. A job that was cancelled before is
 // returned as it is.
 func (d *Desk) Cancel(ctx context.Context, id, reason string) (lifecycle.Job, error) {
-	return d.request(ctx, id, "ask.cancel_requested", func(j lifecycle.Job) (any, error) {
+	return d.request(ctx, id, reason, "ask.cancel_requested", func(j lifecycle.Job, ref string) (any, error) {
 		if j.Status == lifecycle.Cancelled {
 			return nil, nil
 		}
 		if j.Status.Final() {
 			return nil, refuse(CodeEnded, "look at it with 'banksman show "+j.ID+"'", "cancel job %s: it is %s", j.ID, j.Status)
 		}
-		return events.AskCancelRequested{Reason: reason}, nil
+		return events.AskCancelRequested{Reason: ref}, nil
 	}, lifecycle.Status.Final)
 }
 
 // Revoke asks that an approved job be never started and returns it once it is
 // revoked. A job that was revoked before is returned as it is.
 func (d *Desk) Revoke(ctx context.Context, id, reason string) (lifecycle.Job, error) {
-	return d.request(ctx, id, "ask.revoke_requested", func(j lifecycle.Job) (any, error) {
+	return d.request(ctx, id, reason, "ask.revoke_requested", func(j lifecycle.Job, ref string) (any, error) {
 		switch {
 		case j.Status == lifecycle.Revoked:
 			return nil, nil
@@ -115,25 +116,25 @@ func (d *Desk) Revoke(ctx context.Context, id, reason string) (lifecycle.Job, er
 		case j.Status.Undecided():
 			return nil, refuse(CodeNotApproved, "deny it with 'banksman deny "+j.ID+"'", "revoke job %s: it is not approved", j.ID)
 		}
-		return events.AskRevokeRequested{Reason: reason}, nil
+		return events.AskRevokeRequested{Reason: ref}, nil
 	}, func(s lifecycle.Status) bool { return s.Final() || s == lifecycle.Running })
 }
 
 // request makes a request, unless the same one was made before, and waits for
 // what it leads to.
-func (d *Desk) request(ctx context.Context, id string, k events.Kind, draft func(lifecycle.Job) (any, error), done func(lifecycle.Status) bool) (lifecycle.Job, error) {
+func (d *Desk) request(ctx context.Context, id, reason string, k events.Kind, draft func(j lifecycle.Job, ref string) (any, error), done func(lifecycle.Status) bool) (lifecycle.Job, error) {
 	moved, stop, err := d.watch(ctx, id)
 	if err != nil {
 		return lifecycle.Job{}, err
 	}
 	defer stop()
+	keep := texts.Once(ctx, d.Bus, reason)
 	err = d.say(ctx, func() (words, error) {
 		j, err := d.Standing.Job(ctx, id)
 		if err != nil {
 			return words{}, err
 		}
-		payload, err := draft(j)
-		if err != nil || payload == nil {
+		if payload, err := draft(j, reason); err != nil || payload == nil {
 			return words{}, err
 		}
 		made, last, err := d.asks().Requests(ctx, j)
@@ -145,7 +146,15 @@ func (d *Desk) request(ctx context.Context, id string, k events.Kind, draft func
 				return words{}, nil
 			}
 		}
-		if err := texts("ask about job "+j.ID, reasonOf(payload)); err != nil {
+		if err := fit("ask about job "+j.ID, reason); err != nil {
+			return words{}, err
+		}
+		ref, err := keep()
+		if err != nil {
+			return words{}, err
+		}
+		payload, err := draft(j, ref)
+		if err != nil {
 			return words{}, err
 		}
 		return words{events.For(k, j.Pool, j.ID, d.Config.ActorName), last, payload}, nil
@@ -168,16 +177,6 @@ func (d *Desk) request(ctx context.Context, id string, k events.Kind, draft func
 	}
 }
 
-func reasonOf(payload any) string {
-	switch p := payload.(type) {
-	case events.AskCancelRequested:
-		return p.Reason
-	case events.AskRevokeRequested:
-		return p.Reason
-	}
-	return ""
-}
-
 // watch signals when the stream has stored something about a job.
 func (d *Desk) watch(ctx context.Context, id string) (<-chan struct{}, func(), error) {
 	if _, err := d.Standing.Job(ctx, id); err != nil { // an id that is none must not become a subject
@@ -198,16 +197,21 @@ func (d *Desk) watch(ctx context.Context, id string) (<-chan struct{}, func(), e
 
 // Comment writes a remark about a job.
 func (d *Desk) Comment(ctx context.Context, id, text string) error {
-	if err := texts("comment on job "+id, text); err != nil {
+	if err := fit("comment on job "+id, text); err != nil {
 		return err
 	}
+	keep := texts.Once(ctx, d.Bus, text)
 	return d.say(ctx, func() (words, error) {
 		j, err := d.Standing.Job(ctx, id)
 		if err != nil {
 			return words{}, err
 		}
 		_, last, err := d.asks().Comments(ctx, id)
-		return words{events.For("ask.commented", j.Pool, id, d.Config.ActorName), last, events.AskCommented{Text: text}}, err
+		if err != nil {
+			return words{}, err
+		}
+		ref, err := keep()
+		return words{events.For("ask.commented", j.Pool, id, d.Config.ActorName), last, events.AskCommented{Text: ref}}, err
 	})
 }
 
@@ -239,6 +243,7 @@ func (d *Desk) Clear(ctx context.Context, id, reason string) (lifecycle.Job, err
 		return j, refuse(CodeOwnBar, "ask another person", "lift the bar on job %s: you proposed it yourself", id)
 	}
 	content := asks.ContentOf(j)
+	keep := texts.Once(ctx, d.Bus, reason)
 	err = d.say(ctx, func() (words, error) {
 		b, last, err := d.asks().Bar(ctx, content, j.Proposal.Proposer)
 		if err == nil && b == nil {
@@ -247,14 +252,15 @@ func (d *Desk) Clear(ctx context.Context, id, reason string) (lifecycle.Job, err
 		if err != nil {
 			return words{}, err
 		}
-		return words{events.For("ask.unbarred", j.Pool, content, d.Config.ActorName), last, events.AskUnbarred{Barred: b.Seq, Reason: reason}}, nil
+		ref, err := keep()
+		return words{events.For("ask.unbarred", j.Pool, content, d.Config.ActorName), last, events.AskUnbarred{Barred: b.Seq, Reason: ref}}, err
 	})
 	return j, err
 }
 
 // Give signs a yes in advance and returns the grant.
 func (d *Desk) Give(ctx context.Context, g events.GrantGiven) (grant.Grant, error) {
-	if err := texts("give a grant", g.Reason); err != nil {
+	if err := fit("give a grant", g.Reason); err != nil {
 		return grant.Grant{}, err
 	}
 	if g.ValidS < 1 || g.ValidS > d.Config.GrantMaxS {
@@ -276,7 +282,7 @@ func (d *Desk) Give(ctx context.Context, g events.GrantGiven) (grant.Grant, erro
 // TakeBack revokes a grant at once; no job starts by it any more. One that was
 // revoked before is returned as it is.
 func (d *Desk) TakeBack(ctx context.Context, id, reason string) (grant.Grant, error) {
-	if err := texts("revoke grant "+id, reason); err != nil {
+	if err := fit("revoke grant "+id, reason); err != nil {
 		return grant.Grant{}, err
 	}
 	err := d.say(ctx, func() (words, error) {

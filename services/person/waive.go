@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/banksman/banksman/events"
+	"github.com/banksman/banksman/services/internal/texts"
 )
 
 // Codes of refusals about waivers.
@@ -27,7 +28,7 @@ type Refused struct {
 // this proposal, which a prefix of its digest names, passes once within so many
 // seconds. A waiver that counts already is not said again.
 func (d *Desk) Waive(ctx context.Context, prefix, reason string, valid_s int) (Refused, error) {
-	if err := texts("waive "+prefix, reason); err != nil {
+	if err := fit("waive "+prefix, reason); err != nil {
 		return Refused{}, err
 	}
 	if valid_s < 1 || valid_s > maxWaiver_s {
@@ -40,12 +41,17 @@ func (d *Desk) Waive(ctx context.Context, prefix, reason string, valid_s int) (R
 	if found.Proposer == (events.Proposer{Kind: "person", ID: d.Config.ActorName}) {
 		return found, refuse(CodeOwnWaiver, "ask another person", "waive %.16s: you proposed it yourself", found.Content)
 	}
+	keep := texts.Once(ctx, d.Bus, reason)
 	return found, d.say(ctx, func() (words, error) {
 		w, last, err := d.asks().Waiver(ctx, found.Content, found.Proposer, time.Now())
 		if err != nil || w != nil {
 			return words{}, err
 		}
-		payload := events.AskWaived{Refused: found.Seq, Proposer: found.Proposer, Reason: reason, ValidS: valid_s}
+		ref, err := keep()
+		if err != nil {
+			return words{}, err
+		}
+		payload := events.AskWaived{Refused: found.Seq, Proposer: found.Proposer, Reason: ref, ValidS: valid_s}
 		return words{events.For("ask.waived", events.SiteScope, found.Content, d.Config.ActorName), last, payload}, nil
 	})
 }

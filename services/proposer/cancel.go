@@ -14,6 +14,7 @@ import (
 	"github.com/banksman/banksman/services/internal/agentapi"
 	"github.com/banksman/banksman/services/internal/asks"
 	"github.com/banksman/banksman/services/internal/bus"
+	"github.com/banksman/banksman/services/internal/texts"
 )
 
 // cancelledWithin bounds how long an answer waits for a cancellation to be
@@ -31,7 +32,7 @@ func (d *door) cancel(w http.ResponseWriter, r *http.Request, from events.Propos
 		return &agentapi.Error{Code: "bad_request", Status: http.StatusBadRequest, Message: "the cancellation is not in the form of DELETE /v1/jobs/JOB: " + shape(err)}
 	}
 	reason := orDefault(body.Reason, defaultReason)
-	if err := texts(d.config, &events.JobProposed{Reason: reason}); err != nil {
+	if err := unfit(d.config, &events.JobProposed{Reason: reason}); err != nil {
 		return err
 	}
 	if where := suspect(d.secrets, &events.JobProposed{Reason: reason}); where != "" {
@@ -60,7 +61,7 @@ func (d *door) cancel(w http.ResponseWriter, r *http.Request, from events.Propos
 			return err
 		}
 		if j.Status.Final() || !d.wait(wait, moved, 0) {
-			return reply(w, http.StatusOK, d.detail(r.Context(), j))
+			return d.replyJob(r.Context(), w, http.StatusOK, d.detail(r.Context(), j))
 		}
 	}
 }
@@ -70,6 +71,7 @@ const maxReasonBytes = 4096
 
 // askCancel makes the request, unless it was made or the job was cancelled.
 func (d *door) askCancel(ctx context.Context, id, reason string, from events.Proposer) error {
+	keep := texts.Once(ctx, d.env.Bus, reason)
 	reader := asks.Reader{Bus: d.env.Bus, Standing: d.env.Standing}
 	for {
 		j, err := d.own(ctx, id, from)
@@ -86,8 +88,12 @@ func (d *door) askCancel(ctx context.Context, id, reason string, from events.Pro
 		if slices.ContainsFunc(requests, func(q lifecycle.Request) bool { return q.Kind == "ask.cancel_requested" }) {
 			return nil
 		}
+		ref, err := keep()
+		if err != nil {
+			return keepFailed(err)
+		}
 		subject := events.For("ask.cancel_requested", j.Pool, id, d.env.Actor)
-		_, err = d.env.Append.Append(ctx, subject, last, events.AskCancelRequested{Proposer: from, Reason: reason})
+		_, err = d.env.Append.Append(ctx, subject, last, events.AskCancelRequested{Proposer: from, Reason: ref})
 		var conflict *bus.Conflict
 		if errors.As(err, &conflict) {
 			continue

@@ -33,7 +33,7 @@ func admit(c *Config, d *redact.Detector, p agentapi.Proposal, from events.Propo
 		MaxAttempts: orDefault(p.MaxAttempts, 1), RetrySafe: p.RetrySafe, Reason: p.Reason, IdempotencyKey: p.IdempotencyKey,
 		Labels: p.Labels, Proposer: from, ExpiresS: orDefault(p.ExpiresS, c.ExpiresS), Follows: p.Follows,
 	}
-	for _, check := range []func(*Config, *events.JobProposed) error{bounds, names, texts} {
+	for _, check := range []func(*Config, *events.JobProposed) error{bounds, names, unfit} {
 		if err := check(c, &out); err != nil {
 			return out, err
 		}
@@ -94,12 +94,15 @@ func names(_ *Config, p *events.JobProposed) error {
 	return nil
 }
 
-// texts refuses what deceives a reader or a terminal. Line feeds and tabs are
+// unfit refuses what deceives a reader or a terminal. Line feeds and tabs are
 // ordinary in arguments of scripts.
-func texts(_ *Config, p *events.JobProposed) error {
+func unfit(_ *Config, p *events.JobProposed) error {
 	for place, text := range places(p) {
 		if !utf8.ValidString(text) {
 			return refuse("invalid_text", "send text in UTF-8", "%s is not valid UTF-8", place)
+		}
+		if _, whole := events.ParseText(text); whole || place == "the reason" && events.LooksLikeText(text) {
+			return refuse("reserved_text", "say it in other words", "%s reads like a reference to a kept text", place)
 		}
 		i := strings.IndexFunc(text, deceives)
 		if i >= 0 {

@@ -24,6 +24,7 @@ import (
 	"github.com/banksman/banksman/services/internal/jobs"
 	"github.com/banksman/banksman/services/internal/query"
 	"github.com/banksman/banksman/services/internal/redact"
+	"github.com/banksman/banksman/services/internal/texts"
 	"github.com/banksman/banksman/services/internal/view"
 )
 
@@ -231,11 +232,21 @@ func (d *door) propose(w http.ResponseWriter, r *http.Request, from events.Propo
 		}
 		return err
 	}
+	if payload.IdempotencyKey != "" { // so that a repetition keeps no text that nobody names
+		if _, known := d.env.Standing.Job(r.Context(), id); known == nil {
+			return d.repeated(w, r, id, payload)
+		}
+	}
+	words := payload.Reason
+	if payload.Reason, err = texts.Keep(r.Context(), d.env.Bus, words); err != nil {
+		return keepFailed(err)
+	}
 	subject := events.For("job.proposed", payload.Pool, id, d.env.Actor)
 	_, err = d.env.Append.Append(r.Context(), subject, 0, payload)
 	var conflict *bus.Conflict
 	switch {
 	case errors.As(err, &conflict):
+		payload.Reason = words
 		return d.repeated(w, r, id, payload)
 	case errors.Is(err, bus.ErrFull):
 		return full("the site's stream is full")
@@ -247,7 +258,7 @@ func (d *door) propose(w http.ResponseWriter, r *http.Request, from events.Propo
 	if err != nil {
 		return fmt.Errorf("the proposal is stored as job %s; read it again: %w", id, err)
 	}
-	return reply(w, http.StatusCreated, view.DetailOf(j))
+	return d.replyJob(r.Context(), w, http.StatusCreated, view.DetailOf(j))
 }
 
 // deniedWithin bounds how long an answer waits for a denial that the gate has
@@ -289,12 +300,15 @@ func (d *door) repeated(w http.ResponseWriter, r *http.Request, id string, paylo
 	if err != nil {
 		return err
 	}
+	if j.Proposal == nil {
+		return fmt.Errorf("the idempotency key belongs to job %s, whose proposal cannot be believed (%s)", id, j.TaintCode)
+	}
+	if payload.Reason, err = d.sameWords(r.Context(), j.Proposal.Reason, payload.Reason); err != nil {
+		return err
+	}
 	data, err := events.Encode(payload)
 	if err != nil {
 		return err
-	}
-	if j.Proposal == nil {
-		return fmt.Errorf("the idempotency key belongs to job %s, whose proposal cannot be believed (%s)", id, j.TaintCode)
 	}
 	if events.Digest(data) != j.ProposalDigest {
 		return &agentapi.Error{Code: "idempotency_conflict", Status: http.StatusConflict,
@@ -302,7 +316,7 @@ func (d *door) repeated(w http.ResponseWriter, r *http.Request, id string, paylo
 	}
 	v := view.DetailOf(j)
 	v.Existing = true
-	return reply(w, http.StatusOK, v)
+	return d.replyJob(r.Context(), w, http.StatusOK, v)
 }
 
 func (d *door) assess(w http.ResponseWriter, r *http.Request, from events.Proposer) error {
@@ -317,6 +331,9 @@ func (d *door) assess(w http.ResponseWriter, r *http.Request, from events.Propos
 	var a query.Assessment
 	if err := d.env.Bus.Ask(r.Context(), query.Assess, question(&payload), &a); err != nil {
 		return fmt.Errorf("ask the gate: %w", err)
+	}
+	if err := d.words().Fill(r.Context(), &a.Reason); err != nil { // a denial that sticks quotes a person
+		return err
 	}
 	return reply(w, http.StatusOK, a)
 }

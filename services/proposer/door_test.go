@@ -383,7 +383,7 @@ func TestAssess(t *testing.T) {
 func TestNearlyFullStream(t *testing.T) {
 	y := newYard(t, stage.Options{MaxBytes: 96 << 10})
 	y.auditor()
-	big := proposal(func(p *agentapi.Proposal) { p.Reason = strings.Repeat("so it is ", 1200) })
+	big := proposal(argument(strings.Repeat("so it is ", 1200)))
 	var first view.Detail
 	for i := 0; ; i++ {
 		got, err := y.local().Propose(y.Context(), big)

@@ -59,7 +59,7 @@ func (d *door) job(w http.ResponseWriter, r *http.Request, from events.Proposer)
 			return err
 		}
 		if j.LastSeq > after || !d.wait(ctx, moved, 0) {
-			return reply(w, http.StatusOK, d.detail(r.Context(), j))
+			return d.replyJob(r.Context(), w, http.StatusOK, d.detail(r.Context(), j))
 		}
 	}
 }

@@ -43,5 +43,8 @@ func (d *door) list(w http.ResponseWriter, r *http.Request, from events.Proposer
 		}
 	}
 	out.Jobs = own
+	if err := d.words().Fill(r.Context(), out.Words()...); err != nil {
+		return err
+	}
 	return reply(w, http.StatusOK, out)
 }

@@ -37,7 +37,8 @@ func secrets(d *redact.Detector, p *events.JobProposed) error {
 	return e
 }
 
-// contentOf is the digest that a proposal has in the log, without a waiver.
+// contentOf is the digest of a proposal without a waiver and with its reason in full,
+// which the log knows it by when it is refused.
 func contentOf(p *events.JobProposed) (string, error) {
 	bare := *p
 	bare.Waived = 0

@@ -38,7 +38,7 @@ var errUnlinked = errors.New("events are not linked")
 func (c *Conn) linked(ctx context.Context, filter string) ([]events.Stored, error) {
 	known := map[uint64]events.Stored{}
 	last := uint64(0)
-	page, err := c.whole(ctx, getRequest{Lasts: []string{filter}})
+	page, err := c.whole(ctx, grants.Stream, getRequest{Lasts: []string{filter}})
 	if err != nil {
 		return nil, err
 	}
@@ -89,12 +89,12 @@ func predecessor(st events.Stored, filter string) (seq uint64, ok bool) {
 }
 
 // whole is page for an answer that is of use only when it is complete.
-func (c *Conn) whole(ctx context.Context, req getRequest) ([]events.Stored, error) {
+func (c *Conn) whole(ctx context.Context, stream string, req getRequest) ([]events.Stored, error) {
 	for {
 		if err := c.waitUp(ctx); err != nil {
-			return nil, unanswered("read stream "+grants.Stream, err)
+			return nil, unanswered("read stream "+stream, err)
 		}
-		page, err := c.get(ctx, grants.Stream, req)
+		page, err := c.get(ctx, stream, req)
 		var refused *Refused
 		switch {
 		case err == nil:
@@ -102,10 +102,10 @@ func (c *Conn) whole(ctx context.Context, req getRequest) ([]events.Stored, erro
 		case errors.As(err, &refused): // more subjects than the server gives at once
 			return nil, errUnlinked
 		case !transient(err):
-			return nil, unanswered("read stream "+grants.Stream, err)
+			return nil, unanswered("read stream "+stream, err)
 		}
 		if cause := pause(ctx, retryPause); cause != nil {
-			return nil, outage("read stream "+grants.Stream, cause)
+			return nil, outage("read stream "+stream, cause)
 		}
 	}
 }

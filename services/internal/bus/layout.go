@@ -17,7 +17,7 @@ import (
 type Layout struct {
 	// Pools have queues of their own.
 	Pools []string
-	// MaxBytes of the audited stream.
+	// MaxBytes of the audited stream, and of the texts that its events name.
 	MaxBytes int64
 	// OutputMaxBytes of the output stream.
 	OutputMaxBytes int64
@@ -32,6 +32,7 @@ const (
 	maxEventBytes  = 512 << 10
 	maxOutputBytes = 256 << 10
 	maxJobBytes    = 64 << 10
+	maxTextBytes   = 256 << 10
 	jobsBytes      = 64 << 20
 )
 
@@ -87,6 +88,19 @@ func (l Layout) output() jetstream.StreamConfig {
 	}
 }
 
+// texts is the configuration of the kept texts: each is written once, and can be
+// deleted for good, which nothing else can.
+func (l Layout) texts() jetstream.StreamConfig {
+	return jetstream.StreamConfig{
+		Name: grants.TextStream, Subjects: []string{events.PrefixText + ".*.*"},
+		Description: "words of people, bmb.<digest>.<actor>; events hold their digests, and the auditor erases what an admin orders",
+		Retention:   jetstream.LimitsPolicy, Storage: jetstream.FileStorage, Discard: jetstream.DiscardNew,
+		DiscardNewPerSubject: true, MaxMsgsPerSubject: 1,
+		MaxBytes: l.MaxBytes, MaxMsgSize: maxTextBytes, Replicas: max(l.Replicas, 1),
+		DenyPurge: true, AllowDirect: true,
+	}
+}
+
 func (l Layout) jobs() jetstream.KeyValueConfig {
 	return jetstream.KeyValueConfig{
 		Bucket: grants.JobsBucket, Description: "open and recent jobs, kept by the auditor; read with: nats kv get bm_jobs JOB",
@@ -120,7 +134,7 @@ func (c *Conn) Provision(ctx context.Context, l Layout) error {
 	if err != nil {
 		return fmt.Errorf("provision the bus: %w", err)
 	}
-	for _, want := range []jetstream.StreamConfig{l.stored(), l.output()} {
+	for _, want := range []jetstream.StreamConfig{l.stored(), l.output(), l.texts()} {
 		if err := ensureStream(ctx, js, want); err != nil {
 			return err
 		}

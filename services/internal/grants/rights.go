@@ -71,6 +71,7 @@ func rightsOf(g Grant, a actor, sitePools []string) rights {
 	r.pull(g, served, sitePools)
 	r.read(g)
 	r.output(g, scopes, a.name())
+	r.texts(g, a.name())
 	r.talk(g, scopes, a.name())
 	if g.Pages {
 		r.page(sitePools)
@@ -151,6 +152,21 @@ func (r *rights) output(g Grant, scopes []string, token string) {
 	for _, s := range scopes {
 		own := events.PrefixOutput + "." + s + ".*.*.*." + token
 		r.publish = append(r.publish, own, APIPrefix+"."+again+own)
+	}
+}
+
+// texts lets words of people be kept, read and erased.
+func (r *rights) texts(g Grant, token string) {
+	if g.WritesTexts {
+		all := events.PrefixText + ".*.*"
+		r.services = append(r.services, service{from: Core, subject: all, local: all})
+		r.publish = append(r.publish, events.PrefixText+".*."+token)
+	}
+	if g.ReadsTexts {
+		r.api("DIRECT.GET."+TextStream, true)
+	}
+	if g.ErasesTexts {
+		r.api("STREAM.MSG.DELETE."+TextStream, false)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 const (
 	Stream       = "BANKSMAN"        // bm.>, the audited stream
 	OutputStream = "BANKSMAN_OUTPUT" // bmo.>, what jobs wrote
+	TextStream   = "BANKSMAN_BLOBS"  // bmb.>, words of people, which can be erased
 	JobsBucket   = "bm_jobs"         // key-value view of open and recent jobs
 	JobsStream   = "KV_" + JobsBucket
 )
@@ -75,6 +76,12 @@ type Grant struct {
 	WritesOutput bool
 	// ReadsOutput reads output chunks by direct get.
 	ReadsOutput bool
+	// WritesTexts keeps texts under its own name.
+	WritesTexts bool
+	// ReadsTexts reads kept texts by direct get.
+	ReadsTexts bool
+	// ErasesTexts deletes kept texts for good.
+	ErasesTexts bool
 	// WritesJobs keeps the key-value view.
 	WritesJobs bool
 	// ReadsJobs reads the key-value view.
@@ -98,7 +105,7 @@ var askEverything = append(slices.Clone(askAll), "alerts.list")
 // Table is the one table. The bus itself (role bus) is the administrator of
 // CORE and has no line; root never logs in.
 var Table = []Grant{
-	{Role: events.RoleProposer, Account: Proposer, Reads: true, ReadsOutput: true,
+	{Role: events.RoleProposer, Account: Proposer, Reads: true, ReadsOutput: true, WritesTexts: true, ReadsTexts: true,
 		Hears: []string{hearsEvents},
 		Asks:  []string{"jobs.get", "jobs.list", "audit.status", "assess", "preview.*"}},
 	{Role: events.RoleGate, Account: Gate, Reads: true,
@@ -106,7 +113,7 @@ var Table = []Grant{
 		Hears:   []string{hearsEvents, hearsBeats},
 		Asks:    []string{"jobs.get", "jobs.list", "ready.*", "audit.status"},
 		Answers: []string{"assess"}},
-	{Role: events.RolePerson, Account: Person, Reads: true, ReadsState: true, ReadsOutput: true, ReadsJobs: true,
+	{Role: events.RolePerson, Account: Person, Reads: true, ReadsState: true, ReadsOutput: true, ReadsJobs: true, WritesTexts: true, ReadsTexts: true,
 		Hears: []string{hearsEvents, hearsBeats},
 		Asks:  askEverything, Discovers: true},
 	{Role: events.RoleAdmin, Account: Person, Carries: []events.Kind{"trust.published"}},
@@ -123,10 +130,10 @@ var Table = []Grant{
 		Hears: []string{hearsEvents, hearsBeats},
 		Asks:  askAll, Discovers: true,
 		Answers: []string{"alerts.list"}},
-	{Role: events.RoleAuditor, Account: Auditor, Reads: true, ReadsState: true, ReadsOutput: true, ReadsJobs: true, WritesJobs: true,
+	{Role: events.RoleAuditor, Account: Auditor, Reads: true, ReadsState: true, ReadsOutput: true, ReadsJobs: true, WritesJobs: true, ReadsTexts: true, ErasesTexts: true,
 		Hears:   []string{hearsEvents, hearsBeats},
 		Answers: []string{"jobs.get", "jobs.list", "ready.*", "audit.status"}},
-	{Role: events.RoleReader, Account: Reader, Reads: true, ReadsState: true, ReadsOutput: true, ReadsJobs: true,
+	{Role: events.RoleReader, Account: Reader, Reads: true, ReadsState: true, ReadsOutput: true, ReadsJobs: true, ReadsTexts: true,
 		Hears: []string{hearsEvents, hearsBeats},
 		Asks:  askEverything, Pages: true, Discovers: true},
 }

@@ -30,7 +30,7 @@ type Options struct {
 	// CertFile and KeyFile, in PEM, turn on TLS for the listener.
 	CertFile string
 	KeyFile  string
-	// MaxBytes of the audited stream; 0 is 8 GiB.
+	// MaxBytes of the audited stream, and of the texts that its events name; 0 is 8 GiB.
 	MaxBytes int64
 	// OutputMaxBytes of the output stream; 0 is as much as MaxBytes.
 	OutputMaxBytes int64
@@ -101,7 +101,7 @@ func (o *Options) text(t events.TrustPublished, extra string) (string, error) {
 	// The store gets half as much again as the streams, for the server's own
 	// bookkeeping; the streams' own limits are what counts.
 	fmt.Fprintf(&b, "jetstream { store_dir: %q, sync_interval: always, max_file_store: %d, max_memory_store: %d }\n",
-		o.StoreDir, (o.MaxBytes+o.OutputMaxBytes)/2*3, maxMemoryBytes)
+		o.StoreDir, (2*o.MaxBytes+o.OutputMaxBytes)/2*3, maxMemoryBytes)
 	b.WriteString(accounts)
 	return b.String(), nil
 }

@@ -40,6 +40,12 @@
 // with sha256sum and the first bad entry has a number. The payload is not in the leaf,
 // only its digest is: it can be erased later while every proof stays valid.
 //
+// Words of people are not even in the payload, which holds a digest of theirs. The order
+// to erase such words is an event like any other, and its entry serves as the entry about
+// the erasure: its subject ends in the digest, so the entry alone, without a payload, says
+// what was erased, by whom and when. No entry of a kind of its own is needed, and two
+// auditors cannot disagree about one.
+//
 // # Who owns what
 //
 // One [Log] writes a folder; it holds an exclusive flock on entries.log, which the

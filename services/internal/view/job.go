@@ -207,4 +207,25 @@ func resultOf(a *lifecycle.Attempt) *Result {
 	}
 }
 
+// Words are the places in which people's words stand, which may be references to kept
+// texts.
+func (v *Job) Words() []*string {
+	places := []*string{&v.Reason, &v.Ending}
+	if v.Ruling != nil {
+		own := *v.Ruling // it belongs to an event
+		v.Ruling = &own
+		places = append(places, &v.Ruling.Reason)
+	}
+	return places
+}
+
+// Words are the places of every job of the list.
+func (l *List) Words() []*string {
+	var places []*string
+	for i := range l.Jobs {
+		places = append(places, l.Jobs[i].Words()...)
+	}
+	return places
+}
+
 func seconds(ms int64) float64 { return float64(ms) / 1000 }
