@@ -63,7 +63,7 @@ func liveAndDie(path string) error {
 	}
 	role := New()
 	return role.Run(context.Background(), &host.Env{
-		Layout: site.Layout{Dir: l.Dir}, Actor: "worker", Version: "test", Log: slog.New(slog.DiscardHandler),
+		Layout: site.Layout{Dir: l.Dir}, Actor: "worker", Version: "0.0.1", Log: slog.New(slog.DiscardHandler),
 		Bus: conn, Append: conn.Appender(signing{sign}), Report: func(bool, string) {},
 		Standing: standing.New(conn, trust.New(yardOrigin, l.Root), policy.Env{DataDir: l.Dir, Homes: []string{"/root"}}),
 	})

@@ -67,8 +67,10 @@ func ended(o proc.Outcome, waitErr error, ending string) result {
 	case o.Fenced, o.Cancelled && ending == reasonFenced:
 		f.Outcome, f.Error = "failed", reasonFenced
 		return result{finished: f, class: classFenced}
-	case o.Cancelled:
+	case o.Cancelled && ending == reasonAsked:
 		return result{finished: f, stopped: true}
+	case o.Cancelled:
+		return result{finished: f, stopped: true, class: classStopped}
 	case o.TimedOut:
 		f.Outcome = "timed_out"
 		return result{finished: f, class: classTimeout}

@@ -19,6 +19,7 @@ const (
 	classStart                // it could not be executed here, or not now
 	classChanged              // it is not what was approved; never tried again
 	classFenced               // this worker gave it up for the next one; always tried again
+	classStopped              // it was ended because this worker stops; always tried again
 )
 
 // retries says whether an attempt that ended like this is made again, while the
@@ -33,7 +34,7 @@ func (c *Config) retries(as class, exitCode int) bool {
 		return c.RetryTimeout
 	case classStart:
 		return c.RetryStart
-	case classFenced:
+	case classFenced, classStopped:
 		return true
 	}
 	return false
@@ -55,10 +56,14 @@ func (c *Config) retryPause(attempt int, chance func(int64) int64) time.Duration
 }
 
 // plan asks for another attempt where the rules and the approval allow one. The
-// due time is in the event, so that it survives this worker.
+// due time is in the event, so that it survives this worker. What was ended because
+// this worker stops is then no cancelled job.
 func (c *Config) plan(r *result, attempt, allowed int, now time.Time, chance func(int64) int64) {
 	if attempt < allowed && c.retries(r.class, r.finished.ExitCode) {
 		r.finished.RetryAtMS = now.Add(c.retryPause(attempt, chance)).UnixMilli()
+		if r.class == classStopped {
+			r.stopped, r.finished.Outcome, r.finished.Error = false, "failed", reasonStopped
+		}
 	}
 }
 

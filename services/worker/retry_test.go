@@ -28,8 +28,11 @@ func TestResults(t *testing.T) {
 		"signal":         {ended(proc.Outcome{ExitCode: -1, Signal: "SIGSEGV"}, nil, ""), "failed", -1, classSignal, false},
 		"time limit":     {ended(proc.Outcome{ExitCode: -1, TimedOut: true}, nil, ""), "timed_out", -1, classTimeout, false},
 		"steward lost":   {ended(proc.Outcome{}, proc.ErrStewardLost, ""), "failed", 0, classSignal, false},
-		"stopped":        {ended(proc.Outcome{ExitCode: -1, Cancelled: true}, nil, reasonStopped), "", -1, classDone, true},
+		"stopped":        {ended(proc.Outcome{ExitCode: -1, Cancelled: true}, nil, reasonStopped), "", -1, classStopped, true},
+		"asked":          {ended(proc.Outcome{ExitCode: -1, Cancelled: true}, nil, reasonAsked), "", -1, classDone, true},
 		"fenced":         {ended(proc.Outcome{ExitCode: -1, Cancelled: true}, nil, reasonFenced), "failed", -1, classFenced, false},
+		"not held":       {ended(proc.Outcome{ExitCode: -1, Fenced: true}, nil, ""), "failed", -1, classFenced, false},
+		"too late":       {notStarted(&proc.StartError{Code: proc.CodeTooLate}), "failed", 126, classFenced, false},
 		"ended too late": {ended(proc.Outcome{}, nil, reasonStopped), "succeeded", 0, classDone, false},
 		"no program":     {notStarted(start(proc.CodeNoProgram)), "failed", 127, classStart, false},
 		"no interpreter": {notStarted(start(proc.CodeNoInterpreter)), "failed", 127, classStart, false},
@@ -64,6 +67,7 @@ func TestRetryRules(t *testing.T) {
 		{classStart, 127, false, true},
 		{classChanged, 126, false, false},
 		{classFenced, -1, true, true},
+		{classStopped, -1, true, true},
 	} {
 		for _, rules := range []struct {
 			cfg  *Config

@@ -19,6 +19,15 @@ lasts) sleep "$3" ;;
 waits) # until the test opens the gate
 	flock -s "$yard/gates/$3" true
 	;;
+traps) # TERM while it waits for the gate, and fails
+	trap 'exit 1' TERM
+	flock -s "$yard/gates/$3" true || exit 1
+	;;
+floods) # its output without end, and does not go when it is asked to
+	trap '' TERM
+	yes "$name" &
+	yes "$name" >&2
+	;;
 prints) # so many bytes once the gate is open
 	flock -s "$yard/gates/$4" true
 	head -c "$3" /dev/zero

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -20,9 +22,31 @@ const proposers = 16
 // Propose proposes jobs as the local agent, many at once, and returns when each
 // was acknowledged. While the proposer or the bus is away it proposes the same
 // again.
-func (s *Site) Propose(all ...agentapi.Proposal) {
+func (s *Site) Propose(all ...agentapi.Proposal) { s.Agent("local").Propose(all...) }
+
+// Agent is who proposes, by the name of its token.
+type Agent struct {
+	site *Site
+	name string
+}
+
+// Agent is an agent of the site; one that is not known yet gets a token.
+func (s *Site) Agent(name string) Agent {
 	s.t.Helper()
-	token, err := keys.ReadSecret(s.layout().Token("agent", "local"))
+	path := s.layout().Token("agent", name)
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		if err := keys.WriteSecret(path, []byte(keys.NewToken()+"\n")); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	return Agent{s, name}
+}
+
+// Propose is the site's, by this agent.
+func (a Agent) Propose(all ...agentapi.Proposal) {
+	s := a.site
+	s.t.Helper()
+	token, err := keys.ReadSecret(s.layout().Token("agent", a.name))
 	if err != nil {
 		s.t.Fatal(err)
 	}
