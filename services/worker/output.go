@@ -70,6 +70,7 @@ func (t *tape) Write(p []byte) (int, error) {
 	t.rec.mu.Lock()
 	defer t.rec.mu.Unlock()
 	t.now = time.Now()
+	t.rec.flushDue(t.now)
 	t.bytes += int64(len(p))
 	n, err := t.clean.Write(p)
 	if t.clean.Held() {
@@ -103,6 +104,25 @@ func (t *tape) keep(p []byte, now time.Time) {
 		if len(t.batch) == chunkBytes {
 			t.flush()
 		}
+	}
+}
+
+// flushDue makes chunks of the batches that have waited long enough, the older
+// one first: what was written more than batchFor apart stays in its order over both
+// streams, however late the publisher is.
+func (r *recorder) flushDue(now time.Time) (some bool) {
+	for {
+		var first *tape
+		for _, t := range r.tapes {
+			if t != nil && len(t.batch) > 0 && !t.due.After(now) && (first == nil || t.due.Before(first.due)) {
+				first = t
+			}
+		}
+		if first == nil {
+			return some
+		}
+		first.flush()
+		some = true
 	}
 }
 
@@ -187,15 +207,14 @@ func (r *recorder) next(now time.Time) (c chunk, ok bool, wait time.Duration, do
 				t.clean.Idle()
 			}
 		}
-		if len(t.batch) == 0 {
-			continue
+	}
+	if r.flushDue(now) {
+		return chunk{}, false, 0, false, nil
+	}
+	for _, t := range r.tapes {
+		if t != nil && len(t.batch) > 0 {
+			wait = min(wait, t.due.Sub(now))
 		}
-		if left := t.due.Sub(now); left > 0 {
-			wait = min(wait, left)
-			continue
-		}
-		t.flush()
-		wait = 0
 	}
 	return chunk{}, false, wait, r.closed && wait == time.Hour, nil
 }

@@ -9,7 +9,9 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
@@ -288,4 +290,30 @@ func TestJournal(t *testing.T) {
 	if _, err := openJournal(filepath.Join(j.dir, "torn.1.s"+recordSuffix, "x")); !errors.As(err, &fail) {
 		t.Errorf("a journal inside a file: %v", err)
 	}
+}
+
+// The two streams keep their order although nobody has published anything yet:
+// what is written a while after something else becomes a later chunk.
+func TestOrderDoesNotDependOnThePublisher(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRecorder(filepath.Join(t.TempDir(), "spool"), 1<<20, time.Now(), redact.New())
+		defer r.discard()
+		for i := range 3 {
+			for _, tape := range []*tape{r.stdout(), r.stderr()} {
+				fmt.Fprintf(tape, "%s %d\n", tape.name, i)
+				<-time.After(batchFor)
+			}
+		}
+		_, _, fault := r.close()
+		must(t, fault)
+		var got []string
+		r.publish(context.Background(), slog.New(slog.DiscardHandler), func(_ context.Context, c chunk) error {
+			got = append(got, fmt.Sprintf("%s at %d", bytes.TrimSpace(c.data), c.atMS))
+			return nil
+		})
+		want := []string{"stdout 0 at 0", "stderr 0 at 100", "stdout 1 at 200", "stderr 1 at 300", "stdout 2 at 400", "stderr 2 at 500"}
+		if !slices.Equal(got, want) {
+			t.Errorf("stored as %q", got)
+		}
+	})
 }
