@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/banksman/banksman/events"
 	"github.com/banksman/banksman/events/lifecycle"
+	"github.com/banksman/banksman/services/internal/lab"
 )
 
 // What cannot be kept on disk stays in memory, and is published from there.
@@ -72,35 +72,6 @@ func TestRemovedWorkDirectory(t *testing.T) {
 	y.await(later, "declined", func(j lifecycle.Job) bool { return len(j.Declines) == 1 })
 }
 
-// smallDisk mounts a disk of its own size over the folder, or skips.
-func smallDisk(t *testing.T, dir string) {
-	t.Helper()
-	must(t, os.MkdirAll(dir, 0o700))
-	if err := unix.Mount("banksman-test", dir, "tmpfs", 0, "size=64k,mode=0700"); err != nil {
-		if os.Getenv("BANKSMAN_REQUIRE") == "1" {
-			t.Fatal("mount a small disk:", err)
-		}
-		t.Skip("mount a small disk:", err)
-	}
-	t.Cleanup(func() { must(t, unix.Unmount(dir, unix.MNT_DETACH)) })
-}
-
-// fill takes all room on the folder's disk and returns how to give it back.
-func fill(t *testing.T, dir string) (free func()) {
-	t.Helper()
-	path := filepath.Join(dir, "ballast")
-	f, err := os.Create(path)
-	must(t, err)
-	defer f.Close()
-	for err == nil {
-		_, err = f.Write(make([]byte, 4096))
-	}
-	if !errors.Is(err, unix.ENOSPC) {
-		t.Fatal(err)
-	}
-	return func() { must(t, os.Remove(path)) }
-}
-
 // The disk of the worker's state fills up: what runs ends with its result and its
 // output, nothing new starts and the board says why, and work goes on by itself
 // once there is room.
@@ -108,7 +79,7 @@ func TestFullDiskStopsStartsAndLosesNothing(t *testing.T) {
 	y := newYard(t, rules)
 	w := y.hire("worker", "")
 	dir := w.shift.journal.dir
-	smallDisk(t, dir)
+	disk := lab.NewDisk(t, dir, "64k")
 	w.run()
 	gate := y.work("gate")
 	must(t, unix.Mkfifo(gate, 0o600))
@@ -116,7 +87,7 @@ func TestFullDiskStopsStartsAndLosesNothing(t *testing.T) {
 	y.approve(id)
 	y.seal()
 	y.await(id, "running", running)
-	free := fill(t, dir)
+	free := disk.Fill()
 	next := y.propose([]string{"echo", "x"})
 	y.allow(next)
 	y.seal()

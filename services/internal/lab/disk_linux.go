@@ -4,9 +4,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
-
-	"golang.org/x/sys/unix"
 )
 
 // Disk is a small file system of its own.
@@ -22,7 +21,7 @@ func NewDisk(t testing.TB, dir, size string) *Disk {
 	t.Helper()
 	err := os.MkdirAll(dir, 0o700)
 	if err == nil {
-		err = unix.Mount("banksman-test", dir, "tmpfs", 0, "mode=0700,size="+size)
+		err = syscall.Mount("banksman-test", dir, "tmpfs", 0, "mode=0700,size="+size)
 	}
 	switch {
 	case err != nil && os.Getenv("BANKSMAN_REQUIRE") == "1":
@@ -31,7 +30,7 @@ func NewDisk(t testing.TB, dir, size string) *Disk {
 		t.Skipf("mount a small disk: %v", err)
 	}
 	d := &Disk{t: t, dir: dir}
-	t.Cleanup(func() { d.must(unix.Unmount(dir, unix.MNT_DETACH)) })
+	t.Cleanup(func() { d.must(syscall.Unmount(dir, syscall.MNT_DETACH)) })
 	return d
 }
 
@@ -52,7 +51,7 @@ func (d *Disk) Fill() (free func()) {
 	for err == nil {
 		_, err = f.Write(make([]byte, 4096))
 	}
-	if !errors.Is(err, unix.ENOSPC) {
+	if !errors.Is(err, syscall.ENOSPC) {
 		d.t.Fatal(err)
 	}
 	return func() {
@@ -64,9 +63,9 @@ func (d *Disk) Fill() (free func()) {
 // Lock makes it read-only and returns how to make it writable again.
 func (d *Disk) Lock() (unlock func()) {
 	d.t.Helper()
-	mount := func(flags uintptr) error { return unix.Mount("", d.dir, "", unix.MS_REMOUNT|flags, "") }
-	Eventually(d.t, "the disk to have no file open for writing", func() bool { return !errors.Is(mount(unix.MS_RDONLY), unix.EBUSY) })
-	d.must(mount(unix.MS_RDONLY))
+	mount := func(flags uintptr) error { return syscall.Mount("", d.dir, "", syscall.MS_REMOUNT|flags, "") }
+	Eventually(d.t, "the disk to have no file open for writing", func() bool { return !errors.Is(mount(syscall.MS_RDONLY), syscall.EBUSY) })
+	d.must(mount(syscall.MS_RDONLY))
 	return func() {
 		d.t.Helper()
 		d.must(mount(0))
