@@ -6,7 +6,8 @@
 # SITE is the site's name, ROOT_KEY its root's public key ("ed25519:..."); both must
 # come from somewhere else than the bundle. Exits 0 when the bundle proves what it
 # holds: signed head, inclusion of every entry, digests, signatures and roles, links
-# from the last event to the first, and that nothing of the job came later.
+# from the last event to the first, that nothing of the job came later, and that words of
+# people are those that the events name, or were erased by a signed order.
 #
 # It does not look into payloads, trust files excepted: whether a decision was made on
 # the right basis or a payload has the form of its kind only "banksman audit verify
@@ -47,6 +48,10 @@ for f in * .*; do
   [ -f "$f" ] && [ ! -L "$f" ] || fail "$f is not a file"
   case $f in
     checkpoint|job|later.entries) continue ;;
+    *.text)
+      [ ${#f} -eq 69 ] || fail "$f: no proof covers such a file"
+      case ${f%.text} in *[!0-9a-f]*) fail "$f: no proof covers such a file" ;; esac
+      continue ;;
     *.entry|*.headers|*.payload|*.tlog-proof) n=${f%%.*} ;;
     *) fail "$f: no proof covers such a file" ;;
   esac
@@ -98,6 +103,7 @@ may_publish() {
     "person job.approved"|"person job.denied") ;;
     "worker job.resolved"|"worker job.started"|"worker job.finished"|"worker job.declined") ;;
     "worker job.dead_lettered"|"worker job.cancelled"|"worker job.lapsed") ;;
+    "admin text.erased") ;;
     *) return 1 ;;
   esac
 }
@@ -133,7 +139,7 @@ authentic() {
     allowed=
     for role in $(sed -n 3p "$tmp/rights"); do may_publish "$role" "$kind" && allowed=yes; done
     [ -n "$allowed" ] || fail "$entry: $actor may not publish $kind"
-    [ -z "$pools" ] || case " $pools " in *" $scope "*) ;; *) fail "$entry: $actor is not of pool $scope" ;; esac
+    [ -z "$pools" ] || [ "$kind" = text.erased ] || case " $pools " in *" $scope "*) ;; *) fail "$entry: $actor is not of pool $scope" ;; esac
   fi
   by=$(line actor "$entry" | cut -d' ' -f1)
   case " $key " in *" ${by:-none} "*) key=$by ;; *) fail "$entry: not signed with a key of $actor" ;; esac
@@ -151,7 +157,18 @@ authentic() {
   fi
 }
 
+# named_by LEAF notes the texts that people's words in the payload refer to, as lines of
+# leaf, digest and length.
+named_by() {
+  [ -f "$1.payload" ] || return 0
+  case $(line subject "$1.entry" | cut -d. -f5) in proposed|denied|cancelled|revoked) ;; *) return 0 ;; esac
+  # Maps of the proposer's own words may hold such a name, too.
+  sed 's/"\(env\|labels\)":{[^}]*}//g' "$1.payload" | grep -o '"reason":"\[text sha256:[0-9a-f]\{64\} [0-9]* bytes\]"' |
+    sed "s/.*sha256:\([0-9a-f]*\) \([0-9]*\) bytes.*/$1 \1 \2/" >>"$tmp/named" || true
+}
+
 # --- every leaf
+: >"$tmp/named"; : >"$tmp/erased"
 count=0 before=- seq=0 last= version=0 withheld=
 while read -r n; do
   if [ ! -f "$n.entry" ] && [ "$n" -eq $((size - 1)) ] && [ -f later.entries ] && [ ! -f "$n.headers" ] && [ ! -f "$n.payload" ]; then
@@ -171,11 +188,13 @@ while read -r n; do
   fi
   case $(line subject "$n.entry") in
     bm.trust.*) [ -f "$n.headers" ] || fail "leaf $n: a trust file must be whole" ;;
+    bm.text.*.erased.*) line subject "$n.entry" | cut -d. -f4 >>"$tmp/erased" ;;
     *)
       [ "$(line job "$n.entry" | cut -d' ' -f1)" = "$job" ] || fail "leaf $n is of neither job $job nor trust"
       [ "$(line job "$n.entry" | cut -d' ' -f2)" = "$before" ] || fail "hole before leaf $n"
       [ "$(line expect "$n.entry")" = "$seq" ] || fail "leaf $n was signed for another place"
-      before=$n seq=$(line seq "$n.entry") last=$n count=$((count + 1)) ;;
+      before=$n seq=$(line seq "$n.entry") last=$n count=$((count + 1))
+      named_by "$n" ;;
   esac
   authentic "$n.entry" "$n.payload"
 done <"$tmp/leaves"
@@ -220,7 +239,26 @@ else
   end=$(printf '%s/%015d' "$tmp/later" $((size - 1)))
   [ -f "$((size - 1)).tlog-proof" ] && included $((size - 1)) "$end" || fail "the last of later.entries is not the last of the tree"
 fi
+# --- words of people
+gone=
+while read -r n digest length; do
+  if [ -f "$digest.text" ]; then
+    [ "$(sum <"$digest.text")" = "$digest" ] && [ $(($(wc -c <"$digest.text"))) -eq $((length + 16)) ] || fail "$digest.text: not the words that leaf $n names"
+  elif grep -q "^$digest$" "$tmp/erased"; then
+    gone="$gone $n"
+  else
+    fail "withheld: the words that leaf $n names are not here, and no order to erase them is"
+  fi
+done <"$tmp/named"
+for f in *.text; do
+  [ ! -f "$f" ] || grep -q " ${f%.text} " "$tmp/named" || fail "$f: no event of the job names such words"
+done
+while read -r digest; do
+  grep -q " $digest " "$tmp/named" || fail "an order erases words that no event of the job names"
+done <"$tmp/erased"
+
 newest=$(line time "$(ls -d "$tmp/later"/* 2>/dev/null | tail -n 1 | grep . || echo "$last.entry")")
 echo "ok: job $job, $count events, all of it in a signed head of $size entries"
+[ -z "$gone" ] || echo "erased by order: the words of leaves$gone"
 [ -z "$withheld" ] || echo "withheld: the headers or payload of leaves$withheld"
 [ -z "$newest" ] || echo "the last entry is of $(date -u -d "@$((newest / 1000000000))" +%Y-%m-%dT%H:%M:%SZ 2>/dev/null || echo "$newest ns")"

@@ -126,20 +126,27 @@ func moreToBelieve(o *auditor.Options, anchor, witnesses string) (err error) {
 // newest lets the verification ask the bus, where one runs from this folder or
 // answers at its address.
 func (a *app) newest(ctx context.Context, l site.Layout, s host.SiteConfig, o *auditor.Options) (done func(), err error) {
-	running, err := host.ReadStatus(ctx, l)
-	if err != nil || len(running.Roles) == 0 {
+	c, err := a.beside(ctx, l, s)
+	if err != nil || c == nil {
 		return func() {}, err
-	}
-	c, err := a.connect(ctx, l, s, "reader", events.RoleReader)
-	if errors.Is(err, bus.ErrOutage) || errors.Is(err, context.DeadlineExceeded) {
-		a.say("roles run from %s, but the bus does not answer; verifying offline", l.Dir)
-		return func() {}, nil
-	}
-	if err != nil {
-		return nil, err
 	}
 	o.Bus, o.Texts = auditor.NewestOf(c), c
 	return c.Close, nil
+}
+
+// beside connects to the bus where one runs from this folder or answers at its address,
+// nil where none does.
+func (a *app) beside(ctx context.Context, l site.Layout, s host.SiteConfig) (*bus.Conn, error) {
+	running, err := host.ReadStatus(ctx, l)
+	if err != nil || len(running.Roles) == 0 {
+		return nil, err
+	}
+	c, err := a.connect(ctx, l, s, "reader", events.RoleReader)
+	if errors.Is(err, bus.ErrOutage) || errors.Is(err, context.DeadlineExceeded) {
+		a.say("roles run from %s, but the bus does not answer; going on offline", l.Dir)
+		return nil, nil
+	}
+	return c, err
 }
 
 // printRows writes the four verdicts for people.

@@ -1,6 +1,7 @@
 package front
 
 import (
+	"context"
 	"fmt"
 	"io"
 
@@ -15,7 +16,7 @@ func (a *app) auditExportCommand() *cobra.Command {
 	var to, tiles string
 	cmd := &cobra.Command{
 		Use: "export JOB --to DIR", Short: "Write the evidence of one job, or with --tiles the whole log, for others to verify", Args: cobra.MaximumNArgs(1),
-		Long: "Write every event of a job, the trust files that judge it, their proofs, the signed head and\nthe proof that no event is missing into a new folder. 'banksman audit verify --bundle DIR'\nand scripts/verify.sh check it anywhere, with the site's name and the root's public key.",
+		Long: "Write every event of a job, the trust files that judge it, their proofs, the signed head and\nthe proof that no event is missing into a new folder, with the words of people that they\nname, which are read from the bus. 'banksman audit verify --bundle DIR'\nand scripts/verify.sh check it anywhere, with the site's name and the root's public key.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if tiles != "" && to == "" && len(args) == 0 {
 				return a.exportTiles(cmd, tiles)
@@ -28,9 +29,17 @@ func (a *app) auditExportCommand() *cobra.Command {
 				return err
 			}
 			defer r.Close()
-			made, err := evidence.Write(cmd.Context(), r, args[0], to)
+			kept, done, err := a.keptTexts(cmd.Context())
 			if err != nil {
 				return err
+			}
+			defer done()
+			made, err := evidence.Write(cmd.Context(), r, kept, args[0], to)
+			if err != nil {
+				return err
+			}
+			if made.Withheld > 0 {
+				a.say("%d text(s) of people are missing from the bundle, which therefore does not verify as complete; export while the bus runs", made.Withheld)
 			}
 			return a.print(made, func(w io.Writer) {
 				fmt.Fprintf(w, "job %s: %d events, and %d entries that show that none came later, in %s\nverify it with: banksman audit verify --bundle %s\n",
@@ -41,6 +50,19 @@ func (a *app) auditExportCommand() *cobra.Command {
 	cmd.Flags().StringVar(&to, "to", "", "folder to make")
 	cmd.Flags().StringVar(&tiles, "tiles", "", "folder to make with the whole log as C2SP tlog-tiles, without payloads")
 	return cmd
+}
+
+// keptTexts is where the words of people are, nil while no bus runs from this folder.
+func (a *app) keptTexts(ctx context.Context) (kept evidence.Texts, done func(), err error) {
+	l, s, err := a.site()
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := a.beside(ctx, l, s)
+	if err != nil || c == nil {
+		return nil, func() {}, err
+	}
+	return c, c.Close, nil
 }
 
 // exportTiles is audit export --tiles.
@@ -145,6 +167,9 @@ func (a *app) verifyBundle(cmd *cobra.Command, o evidence.Options, p pins) error
 		fmt.Fprintf(w, "job %s, %d events in a head of %d entries, root %s\n", r.Job, r.Events, r.Size, r.Root)
 		if r.FirstBadLeaf != nil {
 			fmt.Fprintf(w, "first bad leaf %d\n", *r.FirstBadLeaf)
+		}
+		if len(r.Erased) > 0 {
+			fmt.Fprintf(w, "note: the words that leaves %v name were erased by order\n", r.Erased)
 		}
 		if len(r.Withheld) > 0 {
 			fmt.Fprintf(w, "note: the headers or payload of leaves %v are withheld\n", r.Withheld)

@@ -2,7 +2,10 @@ package front_test
 
 import (
 	"context"
+	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -153,4 +156,97 @@ func TestMissingWordsAreToldApart(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("(altered)", false, true)
+}
+
+// alone runs the shell verifier on a bundle where no network is, with the tools of the
+// system and no Go.
+func alone(t *testing.T, s *lab.Site, bundle string) (ok bool, said string) {
+	t.Helper()
+	origin, root := strings.Trim(s.Setting("site", "origin"), `"`), strings.Trim(s.Setting("site", "root_key"), `"`)
+	script, err := filepath.Abs("../../scripts/verify.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := []string{script, bundle, origin, root}
+	if exec.Command("unshare", "-rn", "true").Run() == nil {
+		args = append([]string{"unshare", "-rn"}, args...)
+	}
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin", "TMPDIR=" + t.TempDir()}
+	out, err := cmd.CombinedOutput()
+	return err == nil, string(out)
+}
+
+// TestBundlesTellWhatIsMissing: a bundle that leaves the site tells complete, incomplete,
+// erased and withheld apart, to banksman and to a shell without network.
+func TestBundlesTellWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("xxd"); err != nil && os.Getenv("BANKSMAN_REQUIRE") != "1" {
+		t.Skip("xxd is missing")
+	}
+	s := lab.NewSite(t, binary)
+	s.Up()
+	out := t.TempDir()
+	job := settled(t, s, s.Must(0, "propose", "--reason", "the words of the proposal", "--", "touch", "x"))
+	s.Must(0, "deny", job, "--reason", "the words of the denial")
+	s.Must(0, "audit", "verify")
+	export := func(name string) string {
+		dir := filepath.Join(out, name)
+		s.Must(0, "audit", "export", job, "--to", dir)
+		return dir
+	}
+	remove := func(pattern string) {
+		t.Helper()
+		found, err := filepath.Glob(pattern)
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%s: %q, %v", pattern, found, err)
+		}
+		for _, path := range found {
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	complete, incomplete, withheld := export("complete"), export("incomplete"), export("withheld")
+	remove(filepath.Join(withheld, "*.text"))
+	leaves, err := filepath.Glob(filepath.Join(incomplete, "*.payload"))
+	if err != nil || len(leaves) < 3 {
+		t.Fatalf("%q, %v", leaves, err)
+	}
+	slices.SortFunc(leaves, func(a, b string) int { return len(a) - len(b) + strings.Compare(a, b) })
+	last := strings.TrimSuffix(leaves[len(leaves)-1], "payload")
+	remove(last + "*") // the denial
+	var list keptTexts
+	s.Must(0, "text", "ls", "--json", job).JSON(t, &list)
+	for _, x := range list.Texts {
+		s.Must(0, "text", "erase", x.Digest, "--reason", "the person asked for it")
+	}
+	erased := export("erased")
+	for _, c := range []struct {
+		bundle string
+		good   bool
+		shell  string
+		erased int
+		texts  int
+	}{
+		{complete, true, "ok: job", 0, 2},
+		{incomplete, false, "FAILED", 0, 0},
+		{withheld, false, "withheld", 0, 0},
+		{erased, true, "erased by order", 2, 0},
+	} {
+		var v struct {
+			verdicts
+			Texts    int     `json:"texts"`
+			Erased   []int64 `json:"erased"`
+			Withheld []int64 `json:"withheld_texts"`
+		}
+		r := s.Run("audit", "verify", "--json", "--bundle", c.bundle)
+		r.JSON(t, &v)
+		if (r.Code == 0) != c.good || v.Completeness.OK != c.good || !v.Authenticity.OK || len(v.Erased) != c.erased || c.good && v.Texts != c.texts || (len(v.Withheld) > 0) != (c.bundle == withheld) {
+			t.Errorf("%s: %s", filepath.Base(c.bundle), r)
+		}
+		if ok, said := alone(t, s, c.bundle); ok != c.good || !strings.Contains(said, c.shell) {
+			t.Errorf("%s: the shell says %s", filepath.Base(c.bundle), said)
+		}
+	}
 }

@@ -12,6 +12,8 @@
 //     from it to the end of the tree. None of those belongs to the job.
 //   - Each signature is checked against the trust file in force at its leaf. A signature
 //     covers digests only, so it is checked also where a payload is withheld.
+//   - Words of people are there, erased by a signed order that is there, or reported as
+//     withheld; other words in their place are found.
 //   - [Verify] changes nothing, follows no link, and answers in the verdicts of a whole
 //     log: integrity, authenticity, completeness, freshness.
 //
@@ -19,10 +21,12 @@
 //
 //	job               the job's id and a line feed
 //	checkpoint        the signed head (C2SP tlog-checkpoint), cosignatures included
-//	N.entry           leaf N: an event of the job, or a trust file that judges it
+//	N.entry           leaf N: an event of the job, a trust file that judges it, or the
+//	                  order by which a text that the job names was erased
 //	N.headers         its stored headers, as the digest in the entry covers them
 //	N.payload         its stored payload; may be taken away, and is then withheld
 //	N.tlog-proof      its inclusion in the tree (C2SP tlog-proof)
+//	DIGEST.text       words of people that an event names: 16 random bytes, then the text
 //	later.entries     every entry after the job's last event, one after the other
 //
 // scripts/verify.sh checks the same with sha256sum and openssl, except what it says at

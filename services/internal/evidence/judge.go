@@ -14,14 +14,19 @@ import (
 )
 
 // judge checks an event that the bundle holds whole.
-func (v *verifier) judge(e *tlog.Entry, st events.Stored) error {
+func (v *verifier) judge(n int64, e *tlog.Entry, st events.Stored) error {
 	if !Names(*e, MetaOf(st)) {
 		return errors.New("entry_meta: the entry names another id, job, actor or signature than the message")
 	}
-	_, err := v.book.Open(st)
+	event, err := v.book.Open(st)
 	var unknown *events.UnknownKind
 	if errors.As(err, &unknown) {
 		return nil // believable, of a newer version
+	}
+	for _, t := range events.TextsOf(event.Payload) {
+		if _, known := v.named[t.Digest]; !known {
+			v.named[t.Digest] = named{n, t}
+		}
 	}
 	return err
 }
@@ -61,7 +66,7 @@ func (v *verifier) judgeBare(e *tlog.Entry) error {
 		return fmt.Errorf("bad_signature: the signature of %q does not verify", actor.Actor)
 	case !actor.MayPublish(subject.Kind()):
 		return fmt.Errorf("no_right: %q with roles %v may not publish %s", actor.Actor, actor.Roles, subject.Kind())
-	case len(actor.Pools) > 0 && !slices.Contains(actor.Pools, subject.Scope):
+	case len(actor.Pools) > 0 && e.Job != "" && !slices.Contains(actor.Pools, subject.Scope):
 		return fmt.Errorf("wrong_pool: %q belongs to pools %v, not %q", actor.Actor, actor.Pools, subject.Scope)
 	}
 	return nil

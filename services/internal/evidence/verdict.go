@@ -19,7 +19,8 @@ type Report struct {
 	Integrity Verdict `json:"integrity"`
 	// Authenticity: every event is signed by whom the trust file lets publish it.
 	Authenticity Verdict `json:"authenticity"`
-	// Completeness: no event of the job is missing as of the head.
+	// Completeness: no event of the job is missing as of the head, and no text that was
+	// not erased by order.
 	Completeness Verdict `json:"completeness"`
 	// Freshness: the head is young.
 	Freshness Verdict `json:"freshness"`
@@ -33,6 +34,10 @@ type Report struct {
 
 	FirstBadLeaf *int64  `json:"first_bad_leaf,omitempty"`
 	Withheld     []int64 `json:"withheld,omitempty"` // leaves whose headers or payload are not in the bundle
+	// Words of people that the job's events name.
+	Texts         int     `json:"texts,omitzero"`           // that are in the bundle
+	Erased        []int64 `json:"erased,omitempty"`         // leaves whose text was erased by an order that is in the bundle
+	WithheldTexts []int64 `json:"withheld_texts,omitempty"` // leaves whose text is missing without one
 }
 
 // OK says whether every verdict is.

@@ -58,7 +58,8 @@ func Verify(ctx context.Context, o Options) (Report, error) {
 		return Report{}, fmt.Errorf("verify bundle: %w", err)
 	}
 	defer folder.Close()
-	v := &verifier{options: o, folder: folder, book: trust.New(o.Origin, o.RootKey), leaves: map[int64]*leaf{}}
+	v := &verifier{options: o, folder: folder, book: trust.New(o.Origin, o.RootKey), leaves: map[int64]*leaf{},
+		files: map[string]bool{}, named: map[string]named{}, erased: map[string]int64{}, orders: map[string]int64{}}
 	if err := v.list(); err != nil {
 		return Report{}, fmt.Errorf("verify bundle %s: %w", o.Dir, err)
 	}
@@ -71,6 +72,7 @@ func Verify(ctx context.Context, o Options) (Report, error) {
 	}
 	v.judgeJob()
 	v.judgeRest()
+	v.judgeTexts()
 	v.judgeSigner()
 	return v.finish(), nil
 }
@@ -98,6 +100,12 @@ type verifier struct {
 	leaves   map[int64]*leaf
 	ofJob    []int64
 	headTime time.Time
+
+	// Texts by their digests.
+	files  map[string]bool  // that are in the folder
+	named  map[string]named // that events of the job name
+	orders map[string]int64 // that the leaf orders to be erased
+	erased map[string]int64 // the same, where the order is believed
 }
 
 // list sorts the files of the folder. A file that nothing covers could say anything to
@@ -118,6 +126,7 @@ func (v *verifier) list() error {
 	known := false
 	for _, e := range entries {
 		n, kind, ok := leafOf(e.Name())
+		digest, isText := digestOf(e.Name())
 		switch {
 		case !e.Type().IsRegular():
 			v.integrity.Add(fmt.Sprintf("%q is not a file", e.Name()))
@@ -126,6 +135,8 @@ func (v *verifier) list() error {
 				v.leaves[n] = &leaf{has: map[string]bool{}}
 			}
 			v.leaves[n].has[kind] = true
+		case isText:
+			v.files[digest] = true
 		case e.Name() == laterFile:
 			v.hasRest = true
 		case e.Name() == checkpointFile:
@@ -193,10 +204,10 @@ func (v *verifier) leaf(n int64) {
 	}
 	l.read = true
 	v.headTime = l.entry.Time
-	ofTrust := isTrust(l.entry.Subject)
+	digest, ofText := erasedBy(l.entry.Subject)
 	switch {
-	case l.entry.Kind != tlog.KindEvent || l.entry.Job != v.job && !ofTrust:
-		v.integrity.Add(fmt.Sprintf("leaf %d is neither an event of job %s nor a trust file", n, v.job))
+	case l.entry.Kind != tlog.KindEvent || l.entry.Job != v.job && !isTrust(l.entry.Subject) && !ofText:
+		v.integrity.Add(fmt.Sprintf("leaf %d is neither an event of job %s nor a trust file nor an order to erase", n, v.job))
 		v.firstBad(n)
 		return
 	case l.entry.Job == v.job:
@@ -212,7 +223,10 @@ func (v *verifier) leaf(n int64) {
 		v.report.Withheld = append(v.report.Withheld, n)
 		err = v.judgeBare(&l.entry)
 	} else {
-		err = v.judge(&l.entry, st)
+		err = v.judge(n, &l.entry, st)
+	}
+	if ofText {
+		v.erasure(n, digest, err)
 	}
 	if err != nil {
 		v.authenticity.Add(fmt.Sprintf("sequence %d (leaf %d): %v", l.entry.Seq, n, err))

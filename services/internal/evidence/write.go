@@ -35,13 +35,19 @@ type Made struct {
 	Size   int64   `json:"size"`   // leaves under the head
 	Leaves []int64 `json:"leaves"` // of the job
 	Later  int64   `json:"later"`  // entries after the job's last event
+	// Words of people that the job's events name: in the bundle, erased by an order that
+	// is in the bundle, or neither.
+	Texts    int `json:"texts"`
+	Erased   int `json:"erased"`
+	Withheld int `json:"withheld"`
 }
 
 // Place is where the log holds a job, under one signed head.
 type Place struct {
 	Job        string
-	Leaves     []int64 // events of the job
-	Trust      []int64 // trust files
+	Leaves     []int64          // events of the job
+	Trust      []int64          // trust files
+	Erased     map[string]int64 // the first order to erase each text, by digest
 	Checkpoint tlog.Checkpoint
 }
 
@@ -55,12 +61,15 @@ func Find(ctx context.Context, r *tlog.Reader, job string) (Place, error) {
 	if err != nil {
 		return Place{}, err
 	}
-	p := Place{Checkpoint: cp}
+	p := Place{Checkpoint: cp, Erased: map[string]int64{}}
 	found := map[string][]int64{}
-	mark, trust := []byte("\njob "+job), []byte("\nsubject bm.trust.")
+	mark, trust, text := []byte("\njob "+job), []byte("\nsubject bm.trust."), []byte("\nsubject bm.text.")
 	err = walk(ctx, r, 0, cp.Size, func(leaf int64, entry []byte) error {
 		if bytes.Contains(entry, trust) {
 			p.Trust = append(p.Trust, leaf)
+		}
+		if bytes.Contains(entry, text) {
+			p.noteErased(leaf, entry)
 		}
 		_, rest, ok := bytes.Cut(entry, mark)
 		if ok {
@@ -84,6 +93,18 @@ func Find(ctx context.Context, r *tlog.Reader, job string) (Place, error) {
 		return Place{}, fmt.Errorf("find job %s: %w", job, ErrNoJob)
 	}
 	return p, nil
+}
+
+// noteErased notes an entry that orders a text to be erased.
+func (p *Place) noteErased(leaf int64, entry []byte) {
+	e, err := tlog.ParseEntry(entry)
+	if err != nil {
+		return
+	}
+	digest, ok := erasedBy(e.Subject)
+	if _, known := p.Erased[digest]; ok && !known {
+		p.Erased[digest] = leaf
+	}
 }
 
 // walk shows the entries of the leaves from up to, not including, to.
@@ -118,8 +139,8 @@ func Prove(r *tlog.Reader, leaf int64, head tlog.Checkpoint) (Proof, error) {
 }
 
 // Write makes the bundle of a job in a folder that must not exist yet. The folder
-// appears whole or not at all.
-func Write(ctx context.Context, r *tlog.Reader, job, dir string) (made Made, err error) {
+// appears whole or not at all. Without the kept texts the bundle withholds them.
+func Write(ctx context.Context, r *tlog.Reader, kept Texts, job, dir string) (made Made, err error) {
 	if _, err := os.Lstat(dir); err == nil {
 		return Made{}, fmt.Errorf("export job %s to %s: the folder is there already; name another", job, dir)
 	}
@@ -136,23 +157,27 @@ func Write(ctx context.Context, r *tlog.Reader, job, dir string) (made Made, err
 			err = errors.Join(err, os.RemoveAll(draft))
 		}
 	}()
-	w := writer{ctx: ctx, log: r, dir: draft, place: place}
+	w := writer{ctx: ctx, log: r, kept: kept, dir: draft, place: place}
 	if err := w.all(); err != nil {
 		return Made{}, fmt.Errorf("export job %s to %s: %w", place.Job, dir, err)
 	}
 	if err := os.Rename(draft, dir); err != nil {
 		return Made{}, fmt.Errorf("export job %s: %w", place.Job, err)
 	}
-	return Made{Job: place.Job, Dir: dir, Size: place.Checkpoint.Size, Leaves: place.Leaves, Later: w.later}, nil
+	made = w.made
+	made.Job, made.Dir, made.Size, made.Leaves, made.Later = place.Job, dir, place.Checkpoint.Size, place.Leaves, w.later
+	return made, nil
 }
 
 // writer fills one folder.
 type writer struct {
 	ctx   context.Context
 	log   *tlog.Reader
+	kept  Texts // nil for none
 	dir   string
 	place Place
 	later int64
+	made  Made
 }
 
 func (w *writer) all() error {
@@ -168,6 +193,9 @@ func (w *writer) all() error {
 		if err := w.leaf(leaf); err != nil {
 			return err
 		}
+	}
+	if err := w.texts(); err != nil {
+		return err
 	}
 	return w.rest()
 }
@@ -222,10 +250,7 @@ func (w *writer) rest() error {
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	if slices.Contains(w.place.Trust, w.place.Checkpoint.Size-1) {
-		return nil // its proof is there
-	}
-	return w.proof(w.place.Checkpoint.Size - 1)
+	return w.proof(w.place.Checkpoint.Size - 1) // which may be there already
 }
 
 func (w *writer) leafFile(leaf int64, kind string, content []byte) error {

@@ -1,6 +1,7 @@
 package evidence
 
 import (
+	"context"
 	"crypto/sha256"
 	"os"
 	"os/exec"
@@ -27,17 +28,35 @@ type yard struct {
 	at      time.Time
 	n       map[string]uint64
 	last    map[string]uint64
+	texts   map[string][]byte
+}
+
+// Texts implements [Texts].
+func (y *yard) Texts(context.Context, []string) (map[string][]byte, error) { return y.texts, nil }
+
+// keep keeps a text and returns what stands for it in an event.
+func (y *yard) keep(text string) string {
+	ref, kept := events.KeepText([events.TextNonceBytes]byte{1, 2, 3}, text)
+	y.texts[ref.Digest] = kept
+	return ref.String()
+}
+
+// erase orders a text to be erased and erases it.
+func (y *yard) erase(ref string) int64 {
+	t, _ := events.ParseText(ref)
+	delete(y.texts, t.Digest)
+	return y.say("admin", "text.erased", events.SiteScope, t.Digest, events.TextErased{Reason: "a test"})
 }
 
 const yardOrigin = "site-yard"
 
 func newYard(t testing.TB) *yard {
 	t.Helper()
-	y := &yard{t: t, dir: t.TempDir(), signers: map[string]*keys.Signer{}, n: map[string]uint64{}, last: map[string]uint64{},
+	y := &yard{t: t, dir: t.TempDir(), signers: map[string]*keys.Signer{}, n: map[string]uint64{}, last: map[string]uint64{}, texts: map[string][]byte{},
 		at: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
 	signer, vkey := checkpointKey(t)
 	y.file = events.TrustPublished{Origin: yardOrigin, CheckpointKeys: []string{vkey}}
-	for _, actor := range []string{"root", "proposer", "gate", "worker"} {
+	for _, actor := range []string{"root", "proposer", "gate", "worker", "admin"} {
 		key, err := keys.GenerateSigner()
 		if err != nil {
 			t.Fatal(err)
@@ -108,10 +127,12 @@ func (y *yard) put(m events.Message) int64 {
 	return leaf
 }
 
-func (y *yard) propose(job string) int64 {
+func (y *yard) propose(job string) int64 { return y.proposeFor(job, "a test") }
+
+func (y *yard) proposeFor(job, reason string) int64 {
 	return y.say("proposer", "job.proposed", "default", job, events.JobProposed{
 		Argv: []string{"/bin/true"}, Cwd: "/", Pool: "default", TimeoutS: 10, MaxAttempts: 1, ExpiresS: 3600,
-		Reason: "a test", Proposer: events.Proposer{Kind: "agent", ID: "local"},
+		Reason: reason, Proposer: events.Proposer{Kind: "agent", ID: "local"},
 	})
 }
 
@@ -137,7 +158,7 @@ func (y *yard) seal() *tlog.Reader {
 func (y *yard) export(job string) string {
 	y.t.Helper()
 	dir := filepath.Join(y.t.TempDir(), "bundle")
-	if _, err := Write(y.t.Context(), y.seal(), job, dir); err != nil {
+	if _, err := Write(y.t.Context(), y.seal(), y, job, dir); err != nil {
 		y.t.Fatal(err)
 	}
 	return dir
@@ -164,6 +185,20 @@ func story(t testing.TB) *yard {
 	y.deny("job-a")
 	y.propose("job-c")
 	y.deny("job-c")
+	return y
+}
+
+// told is a log with a job whose proposal names a text that is kept, and whose denial
+// names one that was erased. The leaves: 0 genesis, 1 trust, 2 and 3 the job, 4 another,
+// 5 the order, 6 another.
+func told(t testing.TB) *yard {
+	y := newYard(t)
+	kept, erased := y.keep("words that stay"), y.keep("words that go")
+	y.proposeFor("job-a", kept)
+	y.say("gate", "job.denied", "default", "job-a", events.JobDenied{Basis: "policy", Ruling: events.Ruling{Code: "rule", Reason: erased}})
+	y.propose("job-b")
+	y.erase(erased)
+	y.deny("job-b")
 	return y
 }
 
