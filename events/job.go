@@ -15,6 +15,8 @@ var jobKinds = []Def{
 	define[JobFinished]("job.finished", 1, "the process tree of the attempt had ended and its output was stored"),
 	define[JobLapsed]("job.lapsed", 1, "the attempt's worker had been silent for longer than its lease"),
 	define[JobDeclined]("job.declined", 1, "a worker had found that it cannot run the job here"),
+	define[JobHandedOver]("job.handed_over", 1, "the proposer had told the caller to execute an approved command itself, once"),
+	define[JobReported]("job.reported", 1, "the caller had said what became of a command that it executed itself; nobody has checked that"),
 	define[JobDeadLettered]("job.dead_lettered", 1, "the resolving worker had found that what would run is no longer what was approved"),
 }
 
@@ -38,6 +40,9 @@ type JobProposed struct {
 	Env map[string]string `json:"env,omitempty"`
 	// Pool names the workers that may run it.
 	Pool string `json:"pool"`
+	// Executor is [ExecutorCaller] when whoever proposed it executes it, after a
+	// yes; empty when a worker does.
+	Executor string `json:"executor,omitempty"`
 	// TimeoutS ends the job's tree after so many seconds of run time.
 	TimeoutS int `json:"timeout_s"`
 	// MaxAttempts is how often it may be started in all; 1 unless asked.
@@ -62,6 +67,10 @@ type JobProposed struct {
 
 	Extra Extra `json:",embed"`
 }
+
+// ExecutorCaller marks a proposal that no worker ever starts: it is decided as any
+// other and then handed over to whoever proposed it.
+const ExecutorCaller = "caller"
 
 // Follows links a proposal to an earlier job. Nothing of that job's decisions
 // carries over.
@@ -359,6 +368,33 @@ type JobDeclined struct {
 	Code string `json:"code"`
 	// Reason is the sentence for people.
 	Reason string `json:"reason"`
+
+	Extra Extra `json:",embed"`
+}
+
+// JobHandedOver lets the caller execute what was approved. Only a proposal with
+// the executor "caller" is handed over, and only once.
+type JobHandedOver struct {
+	// Proposal is the digest of the proposal's payload.
+	Proposal string `json:"proposal"`
+	// Resolution is the digest of the approved resolution, found again.
+	Resolution string `json:"resolution"`
+	// Policy is the digest of the policy in force.
+	Policy string `json:"policy"`
+	// Approvals are the sequences of the approvals that it uses.
+	Approvals []uint64 `json:"approvals"`
+	// Sealed is the sequence through which the audit log was sealed.
+	Sealed uint64 `json:"sealed"`
+
+	Extra Extra `json:",embed"`
+}
+
+// JobReported is the caller's own word on how it went.
+type JobReported struct {
+	// HandedOver is the sequence of the handing over.
+	HandedOver uint64 `json:"handed_over"`
+	// ExitCode is the status that the caller saw.
+	ExitCode int `json:"exit_code"`
 
 	Extra Extra `json:",embed"`
 }

@@ -43,6 +43,7 @@ const (
 	CodeFence           = "fenced"
 	CodeNotClaimant     = "not_the_claimant"
 	CodeTainted         = "tainted"
+	CodeExecutor        = "other_executor"
 	CodePayload         = "payload"
 )
 
@@ -140,6 +141,10 @@ func (s *step) apply() error {
 		return nil
 	case *events.JobStarted:
 		return s.started(p)
+	case *events.JobHandedOver:
+		return s.handedOver(p)
+	case *events.JobReported:
+		return s.reported(p)
 	case *events.JobFinished:
 		return s.finished(p)
 	case *events.JobLapsed:
@@ -186,6 +191,9 @@ func (s *step) proposed(p *events.JobProposed) error {
 	}
 	s.j.ID, s.j.Pool = s.e.Subject.ID, s.e.Subject.Scope
 	s.j.Proposal, s.j.ProposalDigest, s.j.ProposedSeq, s.j.ProposedAt = p, s.e.Digest, s.e.Seq, s.e.Time
+	if p.Executor != "" && p.Executor != events.ExecutorCaller {
+		return s.refuse(CodePayload, "executor %q is not known", p.Executor)
+	}
 	if p.Pool != s.j.Pool || len(p.Argv) == 0 || p.MaxAttempts < 1 || p.TimeoutS < 1 || p.ExpiresS < 1 {
 		return s.refuse(CodePayload, "pool, argv, max_attempts, timeout_s or expires_s is not acceptable")
 	}
@@ -303,38 +311,6 @@ func (s *step) denied(p *events.JobDenied) error {
 		return s.late(CodeIllegal, "it was decided before")
 	}
 	s.j.Denial, s.j.DeniedBy, s.j.Ending = p, s.e.Subject.Actor, p.Ruling.Reason
-	return nil
-}
-
-func (s *step) started(p *events.JobStarted) error {
-	if s.j.Tainted || s.j.Unreadable {
-		return s.refuse(CodeTainted, "a tainted or unreadable job never starts")
-	}
-	if err := s.sameProposal(p.Proposal); err != nil {
-		return err
-	}
-	if s.j.Status != Approved && s.j.Status != RetryWait {
-		return s.refuse(CodeIllegal, "it does not wait for a worker")
-	}
-	if p.Resolution != s.j.ResolutionDigest {
-		return s.refuse(CodeOtherResolution, "it names another resolution than the approved one")
-	}
-	if !s.e.Time.Before(s.j.ApprovalExpires()) {
-		return s.late(CodeTooLate, "the approval expired at %s", s.j.ApprovalExpires().UTC().Format(time.RFC3339))
-	}
-	if p.Attempt != len(s.j.Attempts)+1 || p.Attempt > s.j.AttemptsAllowed() {
-		return s.refuse(CodeAttempt, "attempt %d of %d, %d were started", p.Attempt, s.j.AttemptsAllowed(), len(s.j.Attempts))
-	}
-	used := make([]uint64, 0, len(s.j.Approvals))
-	for _, a := range s.j.Approvals {
-		used = append(used, a.Seq)
-	}
-	if !slices.Equal(used, p.Approvals) || p.Sealed < s.j.LastApproval() {
-		return s.refuse(CodeAttempt, "it uses approvals %v sealed through %d, the job has %v", p.Approvals, p.Sealed, used)
-	}
-	s.j.Attempts = append(s.j.Attempts, Attempt{
-		N: p.Attempt, Worker: s.e.Subject.Actor, Session: s.e.ID.Session, StartedSeq: s.e.Seq, StartedAt: s.e.Time, Started: *p,
-	})
 	return nil
 }
 

@@ -26,19 +26,21 @@ const (
 	Cancelled  Status = "cancelled"
 	Revoked    Status = "revoked"
 	DeadLetter Status = "dead_letter"
+	HandedOver Status = "handed_over"
+	Reported   Status = "reported"
 )
 
 // Statuses lists every status in the order of a life.
 var Statuses = []Status{
 	None, Proposed, Pending, Approved, Running, RetryWait, Succeeded, Failed,
-	TimedOut, Lost, Denied, Expired, Cancelled, Revoked, DeadLetter,
+	TimedOut, Lost, Denied, Expired, Cancelled, Revoked, DeadLetter, HandedOver, Reported,
 }
 
 // Final says that no event moves the job any more, but for the one late result
-// that a lost job accepts.
+// that a lost job accepts, and the one report on a job that was handed over.
 func (s Status) Final() bool {
 	switch s {
-	case Succeeded, Failed, TimedOut, Lost, Denied, Expired, Cancelled, Revoked, DeadLetter:
+	case Succeeded, Failed, TimedOut, Lost, Denied, Expired, Cancelled, Revoked, DeadLetter, HandedOver, Reported:
 		return true
 	}
 	return false
@@ -73,6 +75,9 @@ type Job struct {
 	Receipt    *events.Receipt // of an attempt that was cancelled while it ran
 
 	Attempts []Attempt
+
+	HandedOver uint64              // sequence at which the caller was told to execute it
+	Report     *events.JobReported // the caller's word on how it went
 
 	Tainted    bool
 	TaintCode  string
@@ -189,10 +194,13 @@ func (j *Job) RetryAt() time.Time {
 	return time.UnixMilli(c.Result.RetryAtMS)
 }
 
+// ByCaller says that no worker ever starts the job.
+func (j *Job) ByCaller() bool { return j.Proposal != nil && j.Proposal.Executor != "" }
+
 // Ready says whether a worker may start the job at a moment of stream time,
 // apart from the seal, the policy and what it resolves.
 func (j *Job) Ready(at time.Time) bool {
-	if j.Tainted || j.Unreadable || j.Resolution == nil || !at.Before(j.ApprovalExpires()) {
+	if j.ByCaller() || j.Tainted || j.Unreadable || j.Resolution == nil || !at.Before(j.ApprovalExpires()) {
 		return false
 	}
 	return j.Status == Approved || j.Status == RetryWait && !at.Before(j.RetryAt())

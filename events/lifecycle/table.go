@@ -54,6 +54,8 @@ var Table = []Row{
 
 	{Approved, "job.started", "", Running},
 	{RetryWait, "job.started", "", Running},
+	{Approved, "job.handed_over", "", HandedOver},
+	{HandedOver, "job.reported", "", Reported},
 	{Approved, "job.dead_lettered", "", DeadLetter},
 	{RetryWait, "job.dead_lettered", "", DeadLetter},
 

@@ -80,13 +80,16 @@ var standings = []struct {
 	{"cancelled, had run", "propose; resolve; allow; start; cancel w1"},
 	{"revoked", "propose; resolve; allow; revoke"},
 	{"dead_letter", "propose; resolve; allow; dead_letter"},
+	{"approved, for the caller", "propose executor=caller; resolve; allow"},
+	{"handed_over", "propose executor=caller; resolve; allow; hand_over"},
+	{"reported", "propose executor=caller; resolve; allow; hand_over; report exit=3"},
 }
 
 // deeds are events of every kind in every case, as well-formed as the job
 // that they hit permits.
 var deeds = []string{
 	"propose", "resolve", "assess", "allow", "approve", "deny", "decline", "expire", "expire due", "cancel", "cancel w1", "revoke", "grant", "start",
-	"finish", "finish outcome=failed", "finish outcome=timed_out", "finish outcome=failed retry=60", "lapse", "dead_letter",
+	"finish", "finish outcome=failed", "finish outcome=timed_out", "finish outcome=failed retry=60", "lapse", "dead_letter", "hand_over", "report",
 }
 
 func standing(t testing.TB, by string) *world {

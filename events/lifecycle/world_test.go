@@ -86,6 +86,13 @@ var acts = []act{
 		return p
 	}},
 	{"start", "job.started", "w1", (*world).start},
+	{"hand_over", "job.handed_over", "proposer", func(w *world, a args) any {
+		s := w.start(a).(*events.JobStarted)
+		return &events.JobHandedOver{Proposal: s.Proposal, Resolution: s.Resolution, Approvals: s.Approvals, Sealed: s.Sealed}
+	}},
+	{"report", "job.reported", "proposer", func(w *world, a args) any {
+		return &events.JobReported{HandedOver: uint64(a.num("of", int(w.job.HandedOver))), ExitCode: a.num("exit", 0)}
+	}},
 	{"finish", "job.finished", "w1", (*world).finish},
 	{"lapse", "job.lapsed", "w2", func(w *world, a args) any {
 		return &events.JobLapsed{Started: uint64(a.num("start", w.running())), SilentS: 30, Why: a.text("why", "lease")}
@@ -111,7 +118,7 @@ func (w *world) proposal(a args) any {
 	kind, id, _ := strings.Cut(a.text("by", "agent:claude"), ":")
 	return &events.JobProposed{
 		Argv: strings.Fields(a.text("argv", "make")), Cwd: "/src", Pool: a.text("payload_pool", a.text("pool", "default")), TimeoutS: a.num("timeout", 60),
-		MaxAttempts: a.num("attempts", 1), RetrySafe: a["retry_safe"] == "yes",
+		MaxAttempts: a.num("attempts", 1), RetrySafe: a["retry_safe"] == "yes", Executor: a["executor"],
 		Proposer: events.Proposer{Kind: kind, ID: id}, ExpiresS: a.num("ttl", 3600),
 	}
 }

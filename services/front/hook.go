@@ -12,6 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/banksman/banksman/events"
+	"github.com/banksman/banksman/events/lifecycle"
 	"github.com/banksman/banksman/services/internal/agentapi"
 	"github.com/banksman/banksman/services/internal/hook"
 	"github.com/banksman/banksman/services/internal/view"
@@ -42,11 +44,15 @@ const (
 
 func (a *app) hookClaude() *cobra.Command {
 	var wait time.Duration
+	var executor string
 	cmd := &cobra.Command{
 		Use: "claude", Short: "Answer a PreToolUse hook of Claude Code; exits 2, which blocks, on every failure", Args: cobra.NoArgs,
 		Long: "Answer a PreToolUse hook of Claude Code, read from standard input. A shell command is proposed;\nonce it is allowed, the tool's input becomes 'banksman run --attach JOB', so that a worker runs what\nwas approved. Exits 2, which blocks the tool, on every failure.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			text, err := a.answerInTime(cmd.Context(), min(wait, hookWait))
+			text, err := []byte(nil), knownExecutor(executor)
+			if err == nil {
+				text, err = a.answerInTime(cmd.Context(), min(wait, hookWait), executor)
+			}
 			if err == nil {
 				_, err = a.out.Write(text)
 			}
@@ -57,13 +63,26 @@ func (a *app) hookClaude() *cobra.Command {
 		},
 	}
 	cmd.Flags().DurationVar(&wait, "wait", hookWait, "longest wait for the decision, at most 40s")
+	executorFlag(cmd, &executor)
 	return cmd
+}
+
+// executorFlag is for programs that do not let a hook rewrite the input of a tool.
+func executorFlag(cmd *cobra.Command, executor *string) {
+	cmd.Flags().StringVar(executor, "executor", "worker", "worker, or caller where the program cannot take another command from a hook: it then executes what was approved itself")
+}
+
+func knownExecutor(executor string) error {
+	if executor != "worker" && executor != events.ExecutorCaller {
+		return usage("choose worker or caller", "--executor %q: there is no such executor", executor)
+	}
+	return nil
 }
 
 // answerInTime gives up when the hook's time is over: standard input may never
 // end, and a program that times a hook out may run the tool. The goroutine that
 // is then left ends with the process.
-func (a *app) answerInTime(ctx context.Context, wait time.Duration) ([]byte, error) {
+func (a *app) answerInTime(ctx context.Context, wait time.Duration, executor string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, hookLimit)
 	defer cancel()
 	type outcome struct {
@@ -74,7 +93,7 @@ func (a *app) answerInTime(ctx context.Context, wait time.Duration) ([]byte, err
 	go func() {
 		var o outcome
 		var answer hook.Answer
-		if answer, o.err = a.answerClaude(ctx, wait); o.err == nil {
+		if answer, o.err = a.answerClaude(ctx, wait, executor); o.err == nil {
 			o.text, o.err = answer.Text()
 		}
 		done <- o
@@ -90,7 +109,7 @@ func (a *app) answerInTime(ctx context.Context, wait time.Duration) ([]byte, err
 // maxHookInput bounds what a hook reads.
 const maxHookInput = 8 << 20
 
-func (a *app) answerClaude(ctx context.Context, wait time.Duration) (hook.Answer, error) {
+func (a *app) answerClaude(ctx context.Context, wait time.Duration, executor string) (hook.Answer, error) {
 	data, err := io.ReadAll(io.LimitReader(a.in, maxHookInput+1))
 	if err != nil {
 		return hook.Answer{}, fmt.Errorf("read the hook's input: %w", err)
@@ -112,7 +131,7 @@ func (a *app) answerClaude(ctx context.Context, wait time.Duration) (hook.Answer
 	case hook.Allow:
 		return hook.Allowed("it only proposes, or follows a job"), nil
 	case hook.Gate:
-		return a.gateCall(ctx, call, f, wait)
+		return a.gateCall(ctx, call, f, wait, executor)
 	}
 	return hook.Refused(call), nil
 }
@@ -134,11 +153,12 @@ func (a *app) follower() (hook.Follower, error) {
 
 // gateCall proposes a call, or finds the job of the same call that was pending,
 // and waits for the decision.
-func (a *app) gateCall(ctx context.Context, call hook.Call, f hook.Follower, wait time.Duration) (hook.Answer, error) {
+func (a *app) gateCall(ctx context.Context, call hook.Call, f hook.Follower, wait time.Duration, executor string) (hook.Answer, error) {
 	p, err := call.Proposal()
 	if err != nil {
 		return hook.Answer{}, err
 	}
+	p.Executor = executor
 	key, err := call.Key()
 	if err != nil {
 		return hook.Answer{}, err
@@ -160,11 +180,26 @@ func (a *app) gateCall(ctx context.Context, call hook.Call, f hook.Follower, wai
 	if j, err = awaitDecision(ctx, c, j, wait); err != nil {
 		return hook.Answer{}, err
 	}
+	if j.Executor == events.ExecutorCaller && j.Status == lifecycle.Approved {
+		return a.takeCall(ctx, c, j.Job.Job)
+	}
 	answer, pending := hook.Decide(call, f, j)
 	if pending {
 		a.owe(key, j.Job.Job)
 	}
 	return answer, nil
+}
+
+// takeCall takes a job over for the program, which then uses the tool as it is.
+func (a *app) takeCall(ctx context.Context, c *agentapi.Client, job string) (hook.Answer, error) {
+	_, err := c.Take(ctx, job)
+	if answer, taken := notTaken(err); !taken {
+		return answer, nil
+	}
+	if err != nil {
+		return hook.Answer{}, err
+	}
+	return hook.Allowed("approved as job " + job + "; run it as it is, once"), nil
 }
 
 // notTaken turns a proposal that was refused for its form into a denial, which

@@ -16,16 +16,20 @@ import (
 	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
+	"github.com/banksman/banksman/events"
 	"github.com/banksman/banksman/services/internal/hook"
 )
 
 func (a *app) hookInstallClaude() *cobra.Command {
-	var file, version string
+	var file, version, executor string
 	var dry bool
 	cmd := &cobra.Command{
 		Use: "claude", Short: "Write the hook into the settings of Claude Code", Args: cobra.NoArgs,
 		Long: "Write the PreToolUse hook into the settings of Claude Code, show what changes, and keep\neverything else. Refuses versions that are not known to let a hook block.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := knownExecutor(executor); err != nil {
+				return err
+			}
 			if err := a.checkClaude(cmd.Context(), version); err != nil {
 				return err
 			}
@@ -33,10 +37,12 @@ func (a *app) hookInstallClaude() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			f.Caller = executor == events.ExecutorCaller
 			return a.changeSettings(file, dry, func(old []byte) ([]byte, error) { return hook.Install(old, f) })
 		},
 	}
 	cmd.Flags().StringVar(&version, "agent-version", "", "version of Claude Code (default: what 'claude --version' says)")
+	executorFlag(cmd, &executor)
 	settingsFlags(cmd, &file, &dry)
 	return cmd
 }

@@ -224,6 +224,12 @@ func showJob(w io.Writer, j shownJob) {
 		}
 		line("ruling", "%s (%s%s)", view.Printable(j.Ruling.Reason), strings.Trim(j.Ruling.Rule+", "+j.Ruling.Code, ", "), broad)
 	}
+	if j.Executor != "" {
+		line("executor", "%s: who proposed it executes it, and no worker", j.Executor)
+	}
+	if r := j.Report; r != nil {
+		line("reported", "exit %d, by the caller; nobody has checked it", r.ExitCode)
+	}
 	if a := j.Assessment; a != nil && a.Confirm != "" && j.Status == lifecycle.Pending {
 		line("confirm", "each yes has to name the digest with --digest")
 	}

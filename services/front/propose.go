@@ -138,6 +138,7 @@ func (a *app) proposeCommand() *cobra.Command {
 		},
 	}
 	f.add(cmd)
+	cmd.Flags().StringVar(&f.p.Executor, "executor", "", "worker (default), or caller: decided as any other, then executed by whoever takes it with 'banksman take'")
 	return cmd
 }
 
@@ -252,6 +253,9 @@ func (a *app) runCommand() *cobra.Command {
 				j, err = a.propose(cmd.Context(), &f, args)
 			} else {
 				j, err = c.Job(cmd.Context(), attach, 0, 0)
+			}
+			if err == nil && j.Executor != "" {
+				err = &exit{code: ExitBanksman, err: &agentapi.Error{Code: "for_the_caller", Message: fmt.Sprintf("run --attach %s: whoever proposed it executes it, so there is nothing to follow", attach), Next: "take it with 'banksman take " + attach + "'"}}
 			}
 			if err != nil {
 				return err

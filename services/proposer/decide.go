@@ -31,7 +31,10 @@ func admit(c *Config, d *redact.Detector, p agentapi.Proposal, from events.Propo
 	out := events.JobProposed{
 		Argv: p.Argv, Cwd: p.Cwd, Env: p.Env, Pool: orDefault(p.Pool, c.Pool), TimeoutS: orDefault(p.TimeoutS, c.TimeoutS),
 		MaxAttempts: orDefault(p.MaxAttempts, 1), RetrySafe: p.RetrySafe, Reason: p.Reason, IdempotencyKey: p.IdempotencyKey,
-		Labels: p.Labels, Proposer: from, ExpiresS: orDefault(p.ExpiresS, c.ExpiresS), Follows: p.Follows,
+		Labels: p.Labels, Executor: p.Executor, Proposer: from, ExpiresS: orDefault(p.ExpiresS, c.ExpiresS), Follows: p.Follows,
+	}
+	if out.Executor == executorWorker {
+		out.Executor = ""
 	}
 	for _, check := range []func(*Config, *events.JobProposed) error{bounds, names, unfit} {
 		if err := check(c, &out); err != nil {
@@ -40,6 +43,9 @@ func admit(c *Config, d *redact.Detector, p agentapi.Proposal, from events.Propo
 	}
 	return out, secrets(d, &out)
 }
+
+// executorWorker is what a proposal says that means the default.
+const executorWorker = "worker"
 
 func orDefault[T comparable](v, def T) T {
 	var zero T
@@ -77,6 +83,12 @@ func bounds(c *Config, p *events.JobProposed) error {
 func names(_ *Config, p *events.JobProposed) error {
 	if err := events.CheckName("pool", p.Pool); err != nil {
 		return refuse("bad_name", "", "%v", err)
+	}
+	if p.Executor != "" && p.Executor != events.ExecutorCaller {
+		return refuse("bad_executor", "name worker or caller", "the executor is neither worker nor caller")
+	}
+	if p.Executor != "" && (p.MaxAttempts != 1 || p.RetrySafe) {
+		return refuse("bad_executor", "leave max_attempts and retry_safe out", "what the caller executes is handed over once")
 	}
 	if !filepath.IsAbs(p.Cwd) {
 		return refuse("bad_cwd", "name an absolute folder", "the working directory is not an absolute path")

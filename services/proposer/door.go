@@ -69,6 +69,8 @@ func (d *door) routes() http.Handler {
 	mux.Handle("GET /v1/jobs", d.open(d.list))
 	mux.Handle("GET /v1/jobs/{id}", d.open(d.job))
 	mux.Handle("DELETE /v1/jobs/{id}", d.open(d.bounded(d.cancel)))
+	mux.Handle("POST /v1/jobs/{id}/take", d.open(d.bounded(d.take)))
+	mux.Handle("POST /v1/jobs/{id}/report", d.open(d.bounded(d.report)))
 	mux.Handle("GET /v1/jobs/{id}/output", d.open(d.output))
 	return mux
 }
@@ -232,7 +234,7 @@ func (d *door) propose(w http.ResponseWriter, r *http.Request, from events.Propo
 		}
 		return err
 	}
-	if payload.IdempotencyKey != "" { // so that a repetition keeps no text that nobody names
+	if payload.IdempotencyKey != "" || payload.Waived > 0 { // so that a repetition keeps no text that nobody names
 		if _, known := d.env.Standing.Job(r.Context(), id); known == nil {
 			return d.repeated(w, r, id, payload)
 		}

@@ -80,6 +80,8 @@ func (d *door) detail(ctx context.Context, j lifecycle.Job) view.Detail {
 		v.Waiting = "seal since " + j.UpdatedAt.UTC().Format(time.RFC3339)
 	case audit.Dispatch != "open":
 		v.Waiting = "the audit log to be acknowledged; dispatch is " + audit.Dispatch
+	case j.ByCaller():
+		v.Waiting = "its proposer to take it"
 	default:
 		v.Waiting = "a worker of pool " + j.Pool
 	}

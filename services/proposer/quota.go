@@ -63,7 +63,8 @@ func (b *bucket) take(now time.Time, perMinute, burst int) (wait time.Duration) 
 	b.left = min(float64(burst), b.left+now.Sub(b.at).Minutes()*float64(perMinute))
 	b.at = now
 	if b.left < 1 {
-		return time.Duration((1 - b.left) / float64(perMinute) * float64(time.Minute))
+		// Never 0, which means that it was taken, however little is missing.
+		return max(1, time.Duration((1-b.left)/float64(perMinute)*float64(time.Minute)))
 	}
 	b.left--
 	return 0

@@ -102,6 +102,15 @@ func TestOpenProposalsAreCountedAnew(t *testing.T) {
 	}
 }
 
+// What is missing less than a nanosecond of a token is missing.
+func TestBucketCountsTheLastNanosecond(t *testing.T) {
+	now := time.Unix(1, 0)
+	b := bucket{left: 1 - 1e-15, at: now}
+	if wait := b.take(now, 600, 1); wait <= 0 || b.left >= 1 {
+		t.Errorf("wait %d, left %v", wait, b.left)
+	}
+}
+
 // However requests come, a bucket never gives more than its burst and its rate.
 func TestBucketNeverGivesMore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

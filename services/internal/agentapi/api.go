@@ -42,6 +42,7 @@ type Proposal struct {
 	Cwd            string            `json:"cwd"`
 	Env            map[string]string `json:"env,omitempty"`
 	Pool           string            `json:"pool,omitempty"`
+	Executor       string            `json:"executor,omitempty"` // worker, or caller for who proposes it
 	TimeoutS       int               `json:"timeout_s,omitempty"`
 	MaxAttempts    int               `json:"max_attempts,omitempty"`
 	RetrySafe      bool              `json:"retry_safe,omitempty"`
@@ -56,6 +57,11 @@ type Proposal struct {
 // Cancellation asks for the end of an own job.
 type Cancellation struct {
 	Reason string `json:"reason,omitempty"`
+}
+
+// Report is the caller's word on a job that was handed over to it.
+type Report struct {
+	ExitCode int `json:"exit_code"`
 }
 
 // Chunk is a piece of a job's output.
@@ -128,6 +134,17 @@ func (c *Client) Job(ctx context.Context, id string, after uint64, wait time.Dur
 // that takes long.
 func (c *Client) Cancel(ctx context.Context, id, reason string) (view.Detail, error) {
 	return call[view.Detail](ctx, c, http.MethodDelete, "/v1/jobs/"+url.PathEscape(id), Cancellation{Reason: reason})
+}
+
+// Take hands an own approved job with the executor "caller" over, once: from there
+// on the caller may execute it.
+func (c *Client) Take(ctx context.Context, id string) (view.Detail, error) {
+	return call[view.Detail](ctx, c, http.MethodPost, "/v1/jobs/"+url.PathEscape(id)+"/take", struct{}{})
+}
+
+// Report says what became of a job that was taken.
+func (c *Client) Report(ctx context.Context, id string, r Report) (view.Detail, error) {
+	return call[view.Detail](ctx, c, http.MethodPost, "/v1/jobs/"+url.PathEscape(id)+"/report", r)
 }
 
 // Output hands over the chunks of an attempt from number from on, in order,

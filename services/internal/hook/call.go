@@ -155,6 +155,7 @@ func digest(parts ...string) string {
 type Follower struct {
 	Program string // absolute path of banksman
 	Dir     string // site's folder; empty to leave it to the environment
+	Caller  bool   // the program executes what was approved itself
 }
 
 // jobID is the form of a job's id.

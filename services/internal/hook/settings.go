@@ -22,9 +22,17 @@ const LimitS = 50
 
 // EntryCommand is the shell text that the program runs. Where banksman is
 // missing or fails in any way, the status is 2, which blocks.
-func (f Follower) EntryCommand() string { return f.verb() + entryEnd }
+func (f Follower) EntryCommand() string {
+	if f.Caller {
+		return f.verb() + entryCaller
+	}
+	return f.verb() + entryEnd
+}
 
-const entryEnd = " hook claude || exit 2"
+const (
+	entryEnd    = " hook claude || exit 2"
+	entryCaller = " hook claude --executor caller || exit 2"
+)
 
 // ErrSettings is a settings file that is not in the program's form. It is left
 // as it is.
@@ -145,7 +153,7 @@ func isOurs(hook jsontext.Value) bool {
 	var h struct {
 		Command string `json:"command"`
 	}
-	return json.Unmarshal(hook, &h) == nil && strings.HasSuffix(h.Command, entryEnd) && strings.Contains(h.Command, "banksman")
+	return json.Unmarshal(hook, &h) == nil && (strings.HasSuffix(h.Command, entryEnd) || strings.HasSuffix(h.Command, entryCaller)) && strings.Contains(h.Command, "banksman")
 }
 
 // member is one member of an object whose order is kept.

@@ -79,6 +79,8 @@ func next(j view.Detail) string {
 		return "pending: a person has to approve it with 'banksman approve " + id + "'. Call wait_for_decision with this job again; do not propose it a second time."
 	case j.Status == lifecycle.Denied:
 		return "it will not run. Read the reason; proposing the same again does not help."
+	case j.Executor != "" && !j.Status.Final(), j.HandedOver > 0:
+		return "it is for its proposer to execute, once, with 'banksman take'."
 	case !j.Status.Final():
 		return "it may run and a worker takes care of it. Call get_job with this job for the result."
 	case j.Result == nil:

@@ -15,6 +15,7 @@ type Job struct {
 	Cwd        string            `json:"cwd"`
 	Pool       string            `json:"pool"`
 	Proposer   string            `json:"proposer"`
+	Executor   string            `json:"executor,omitempty"` // caller: who proposed it executes it
 	Created    time.Time         `json:"created"`
 	Updated    time.Time         `json:"updated"`
 	Reason     string            `json:"reason,omitempty"`
@@ -61,6 +62,8 @@ type Detail struct {
 	Follows        events.Follows      `json:"follows,omitzero"`
 	Waived         uint64              `json:"waived,omitzero"`   // event by which a person let it pass as no secret
 	Receipt        *events.Receipt     `json:"receipt,omitempty"` // of an attempt that was cancelled while it ran
+	HandedOver     uint64              `json:"handed_over,omitzero"`
+	Report         *events.JobReported `json:"report,omitempty"` // the caller's own word
 }
 
 // Resolution is what would run.
@@ -134,7 +137,7 @@ func Of(j lifecycle.Job) Job {
 		Ending: j.Ending, LastSeq: j.LastSeq,
 	}
 	if p := j.Proposal; p != nil {
-		v.Argv, v.Cwd, v.Proposer, v.Reason, v.Labels = p.Argv, p.Cwd, p.Proposer.String(), p.Reason, p.Labels
+		v.Argv, v.Cwd, v.Proposer, v.Executor, v.Reason, v.Labels = p.Argv, p.Cwd, p.Proposer.String(), p.Executor, p.Reason, p.Labels
 	}
 	if j.Tainted {
 		v.Tainted = j.TaintCode
@@ -168,7 +171,7 @@ func Of(j lifecycle.Job) Job {
 
 // DetailOf makes the whole object of a job, without the output's text.
 func DetailOf(j lifecycle.Job) Detail {
-	d := Detail{Job: Of(j), ProposalDigest: j.ProposalDigest, Approvals: []Approval{}, Attempts: []Attempt{}, Assessment: j.Assessment, DeniedBy: j.DeniedBy, Receipt: j.Receipt}
+	d := Detail{Job: Of(j), ProposalDigest: j.ProposalDigest, Approvals: []Approval{}, Attempts: []Attempt{}, Assessment: j.Assessment, DeniedBy: j.DeniedBy, Receipt: j.Receipt, HandedOver: j.HandedOver, Report: j.Report}
 	if p := j.Proposal; p != nil {
 		d.Env, d.TimeoutS, d.MaxAttempts, d.RetrySafe, d.Follows, d.Waived = p.Env, p.TimeoutS, p.MaxAttempts, p.RetrySafe, p.Follows, p.Waived
 	}
