@@ -27,20 +27,19 @@ const (
 	Revoked    Status = "revoked"
 	DeadLetter Status = "dead_letter"
 	HandedOver Status = "handed_over"
-	Reported   Status = "reported"
 )
 
 // Statuses lists every status in the order of a life.
 var Statuses = []Status{
 	None, Proposed, Pending, Approved, Running, RetryWait, Succeeded, Failed,
-	TimedOut, Lost, Denied, Expired, Cancelled, Revoked, DeadLetter, HandedOver, Reported,
+	TimedOut, Lost, Denied, Expired, Cancelled, Revoked, DeadLetter, HandedOver,
 }
 
 // Final says that no event moves the job any more, but for the one late result
 // that a lost job accepts, and the one report on a job that was handed over.
 func (s Status) Final() bool {
 	switch s {
-	case Succeeded, Failed, TimedOut, Lost, Denied, Expired, Cancelled, Revoked, DeadLetter, HandedOver, Reported:
+	case Succeeded, Failed, TimedOut, Lost, Denied, Expired, Cancelled, Revoked, DeadLetter, HandedOver:
 		return true
 	}
 	return false

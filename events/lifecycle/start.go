@@ -8,8 +8,8 @@ import (
 	"github.com/banksman/banksman/events"
 )
 
-// mayStart refuses what does not fit an approved job that waits for its start.
-func (s *step) mayStart(proposal, resolution string) error {
+// mayStart refuses what does not fit an approved job that waits for somebody.
+func (s *step) mayStart(who, proposal, resolution string) error {
 	if s.j.Tainted || s.j.Unreadable {
 		return s.refuse(CodeTainted, "a tainted or unreadable job never starts")
 	}
@@ -17,7 +17,7 @@ func (s *step) mayStart(proposal, resolution string) error {
 		return err
 	}
 	if s.j.Status != Approved && s.j.Status != RetryWait {
-		return s.refuse(CodeIllegal, "it does not wait for a start")
+		return s.refuse(CodeIllegal, "it does not wait for %s", who)
 	}
 	if resolution != s.j.ResolutionDigest {
 		return s.refuse(CodeOtherResolution, "it names another resolution than the approved one")
@@ -42,7 +42,7 @@ func (s *step) sealedApprovals(named []uint64, sealed uint64) error {
 }
 
 func (s *step) started(p *events.JobStarted) error {
-	if err := s.mayStart(p.Proposal, p.Resolution); err != nil {
+	if err := s.mayStart("a worker", p.Proposal, p.Resolution); err != nil {
 		return err
 	}
 	if s.j.ByCaller() {
@@ -62,7 +62,7 @@ func (s *step) started(p *events.JobStarted) error {
 
 // handedOver ends what the caller executes by itself.
 func (s *step) handedOver(p *events.JobHandedOver) error {
-	if err := s.mayStart(p.Proposal, p.Resolution); err != nil {
+	if err := s.mayStart("its proposer", p.Proposal, p.Resolution); err != nil {
 		return err
 	}
 	if !s.j.ByCaller() {
@@ -79,7 +79,7 @@ func (s *step) reported(p *events.JobReported) error {
 	if s.j.HandedOver == 0 || p.HandedOver != s.j.HandedOver {
 		return s.late(CodeFence, "it names event %d, and the job was handed over with event %d", p.HandedOver, s.j.HandedOver)
 	}
-	if s.j.Status != HandedOver {
+	if s.j.Report != nil {
 		return s.late(CodeIllegal, "it was reported before")
 	}
 	s.j.Report, s.j.Ending = p, fmt.Sprintf("%s says that it ended with status %d", s.j.Proposal.Proposer, p.ExitCode)

@@ -55,7 +55,7 @@ var Table = []Row{
 	{Approved, "job.started", "", Running},
 	{RetryWait, "job.started", "", Running},
 	{Approved, "job.handed_over", "", HandedOver},
-	{HandedOver, "job.reported", "", Reported},
+	{HandedOver, "job.reported", "", HandedOver},
 	{Approved, "job.dead_lettered", "", DeadLetter},
 	{RetryWait, "job.dead_lettered", "", DeadLetter},
 

@@ -82,7 +82,7 @@ var standings = []struct {
 	{"dead_letter", "propose; resolve; allow; dead_letter"},
 	{"approved, for the caller", "propose executor=caller; resolve; allow"},
 	{"handed_over", "propose executor=caller; resolve; allow; hand_over"},
-	{"reported", "propose executor=caller; resolve; allow; hand_over; report exit=3"},
+	{"handed_over, reported", "propose executor=caller; resolve; allow; hand_over; report exit=3"},
 }
 
 // deeds are events of every kind in every case, as well-formed as the job

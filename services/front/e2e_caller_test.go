@@ -40,7 +40,7 @@ func TestTheCallerExecutesWhatWasApproved(t *testing.T) {
 	s.Must(0, "report", id, "--exit-code", "3")
 	s.Must(1, "report", id, "--exit-code", "0")
 	j = show(t, s, id)
-	if j.Status != lifecycle.Reported || j.Report == nil || j.Report.ExitCode != 3 || len(j.Attempts) != 0 {
+	if j.Status != lifecycle.HandedOver || j.Report == nil || j.Report.ExitCode != 3 || len(j.Attempts) != 0 {
 		t.Errorf("%s, report %+v, attempts %+v", j.Status, j.Report, j.Attempts)
 	}
 

@@ -79,7 +79,7 @@ func mayTake(j lifecycle.Job, now time.Time) error {
 	switch {
 	case !j.ByCaller():
 		return notTaken(j, "a worker executes it")
-	case j.Status == lifecycle.HandedOver || j.Status == lifecycle.Reported:
+	case j.Status == lifecycle.HandedOver:
 		return notTaken(j, "it was handed over before")
 	case j.Status.Undecided():
 		return notTaken(j, "it is not decided yet")
@@ -145,8 +145,8 @@ func (d *door) report(w http.ResponseWriter, r *http.Request, from events.Propos
 		if err != nil {
 			return err
 		}
-		if j.Status != lifecycle.HandedOver {
-			return &agentapi.Error{Code: "not_taken", Status: http.StatusConflict, Message: fmt.Sprintf("report on job %s: it is %s", id, j.Status), Next: "a job that was taken is reported once"}
+		if j.Status != lifecycle.HandedOver || j.Report != nil {
+			return &agentapi.Error{Code: "not_taken", Status: http.StatusConflict, Message: fmt.Sprintf("report on job %s: it is not taken, or it was reported before", id), Next: "a job that was taken is reported once"}
 		}
 		_, err = d.env.Append.Append(r.Context(), events.For("job.reported", j.Pool, id, d.env.Actor), j.LastSeq, events.JobReported{HandedOver: j.HandedOver, ExitCode: p.ExitCode})
 		var conflict *bus.Conflict

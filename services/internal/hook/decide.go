@@ -73,7 +73,7 @@ func Decide(c Call, f Follower, j view.Detail) (a Answer, pending bool) {
 		}
 		return deny("pending: job %s waits for a person. Approve with: %s approve %s. Then run exactly the same command again%s. Do not try another way around.",
 			id, f.verb(), id, follow), true
-	case j.Status == lifecycle.HandedOver, j.Status == lifecycle.Reported:
+	case j.Status == lifecycle.HandedOver:
 		return deny("job %s was handed over before, and once is all that was approved; use the tool again to ask again", id), false
 	case j.Status.Final() && len(j.Attempts) == 0:
 		return deny("job %s ended as %s and did not run: %s", id, j.Status, view.Printable(j.Ending)), false
