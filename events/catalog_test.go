@@ -19,7 +19,7 @@ var partStructs = []string{
 // futureRights are patterns of kinds that get their catalogue line with their
 // first user. A row leaves this list when the catalogue holds a kind for it.
 var futureRights = []string{
-	"agent.*", "job.handed_over", "job.reported",
+	"agent.*",
 }
 
 // kindPattern is noun.verb in lower-case words joined by "_".
