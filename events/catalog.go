@@ -24,7 +24,7 @@ func define[T any](k Kind, version int, when string) Def {
 
 // Catalog joins the families. The order is the order of the documents.
 func Catalog() []Def {
-	return slices.Concat(proposalKinds, jobKinds, askKinds, grantKinds, policyKinds, trustKinds, workerKinds, auditKinds, gapKinds, loopKinds, roundKinds, workKinds, stopKinds, alertKinds, hostKinds, textKinds)
+	return slices.Concat(proposalKinds, jobKinds, askKinds, grantKinds, policyKinds, trustKinds, workerKinds, auditKinds, gapKinds, epochKinds, loopKinds, roundKinds, workKinds, stopKinds, alertKinds, hostKinds, textKinds)
 }
 
 // Find returns the catalogue line of a kind at a version.

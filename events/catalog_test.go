@@ -168,7 +168,7 @@ func TestWhoMayNotPublish(t *testing.T) {
 			}
 		}
 	}
-	if got := events.Publishes(events.RoleAuditor); !slices.Equal(got, []events.Kind{"audit.sealed", "audit.violation_found", "audit.gap_found", "audit.fault_found"}) {
+	if got := events.Publishes(events.RoleAuditor); !slices.Equal(got, []events.Kind{"audit.sealed", "audit.violation_found", "audit.gap_found", "audit.fault_found", "epoch.opened"}) {
 		t.Errorf("the auditor publishes %v", got)
 	}
 	if got := events.Publishes(events.RoleReader); got != nil {

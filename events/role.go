@@ -62,6 +62,7 @@ var Rights = []Right{
 	{RoleAdmin, "policy.published", ""},
 	{RoleAdmin, "gap.acknowledged", ""},
 	{RoleAdmin, "text.erased", ""},
+	{RoleAdmin, "epoch.close_requested", ""},
 	{RoleWorker, "job.resolved", ""},
 	{RoleWorker, "job.started", ""},
 	{RoleWorker, "job.finished", ""},
@@ -89,6 +90,7 @@ var Rights = []Right{
 	{RoleAuditor, "audit.violation_found", ""},
 	{RoleAuditor, "audit.gap_found", ""},
 	{RoleAuditor, "audit.fault_found", ""},
+	{RoleAuditor, "epoch.opened", ""},
 	{RoleRoot, "trust.published", ""},
 }
 

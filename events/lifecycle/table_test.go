@@ -19,6 +19,7 @@ import (
 // observedOnly are kinds that move no job, project, alert or grant: somebody reads them
 // for what they say. A kind of the family "job" never belongs here.
 var observedOnly = []events.Kind{
+	"epoch.opened", "epoch.close_requested",
 	"policy.published", "trust.published", "worker.started", "worker.stopped",
 	"audit.sealed", "audit.violation_found", "audit.gap_found", "audit.fault_found", "gap.acknowledged", "text.erased", "host.observed",
 	"ask.cancel_requested", "ask.revoke_requested", "ask.commented", "ask.barred", "ask.unbarred", "ask.waived", "proposal.refused",

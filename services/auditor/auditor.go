@@ -11,6 +11,8 @@ import (
 
 	"github.com/banksman/banksman/events"
 	"github.com/banksman/banksman/services/internal/index"
+	"github.com/banksman/banksman/services/internal/site"
+	"github.com/banksman/banksman/services/internal/standing"
 	"github.com/banksman/banksman/services/internal/tlog"
 	"github.com/banksman/banksman/services/internal/witness"
 )
@@ -25,6 +27,10 @@ type auditor struct {
 
 	keyring *keyring
 	eraser  *eraser
+	layout  site.Layout
+	epoch   int
+
+	standing *standing.Standing // what is in force on the stream, to be carried
 
 	witnesses *witness.Policy // nil for none
 
@@ -55,6 +61,8 @@ type status struct {
 	sealedAt time.Time
 	caughtUp bool
 	weak     string // the stream's setting that is too weak now
+	percent  int64  // of max_bytes that the stream fills
+	own      int64  // percent of max_bytes that this epoch's log would fill
 	counts
 }
 
@@ -66,6 +74,9 @@ type counts struct {
 	missing uint64 // sequences in these gaps
 	lost    uint64 // events that the stream has lost after they were read
 	acks    uint64 // acknowledgements
+	dropped uint64 // messages that the bus may have let go of, with the epochs before
+	request uint64 // sequence of a request to close the epoch, 0 for none
+	ended   uint64 // jobs that ended in this epoch
 }
 
 // closed says whether dispatch is.
@@ -211,6 +222,9 @@ func (a *auditor) take(st events.Stored) error {
 			return err
 		}
 	}
+	if err := a.opensEpoch(st); err != nil {
+		return err
+	}
 	leaf, err := a.log.Append(recordOf(st), metaOf(st))
 	if err != nil {
 		return logFault(err)
@@ -250,6 +264,7 @@ func (a *auditor) settle(ctx context.Context, target uint64, spawn func(string, 
 		}
 		a.outbox.update(found, nil, last, sealed)
 		spawn("publish", a.outbox.run)
+		spawn("open the next epoch", a.turn)
 		s.caughtUp = true
 	}
 	a.state.change(func(n *status) {

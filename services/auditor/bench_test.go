@@ -16,7 +16,7 @@ func BenchmarkSeal(b *testing.B) {
 	a := s.audit(nil)
 	a.until(b, "readiness", isReady)
 	sealed := make(chan uint64, 1024)
-	stop, err := s.conn("worker").Live(b.Context(), auditFilter, func(st events.Stored) {
+	stop, err := s.conn("worker").Live(b.Context(), auditFilter(1), func(st events.Stored) {
 		if e, err := events.Open(s.plan.Origin, st); err == nil {
 			if p, ok := e.Payload.(*events.AuditSealed); ok {
 				sealed <- p.ThroughSeq

@@ -13,12 +13,14 @@ type Config struct {
 	SealMaxMS      int    `toml:"seal_max_ms" doc:"While events keep coming, seal after so many milliseconds, 1 to 10000."`
 	KVRecent       int    `toml:"kv_recent" doc:"How many ended jobs the key-value view bm_jobs keeps for the nats command line, 0 to 10000. Open jobs are always in it, up to 10000."`
 	CheckS         int    `toml:"check_s" doc:"Seconds between two looks at the state of the stream, which show deleted events and lost tails, 1 to 3600."`
+	EpochJobs      int    `toml:"epoch_jobs" doc:"Begin a new epoch when so many jobs have ended in this one, 10 to 10000000. What is still in force goes along; the bus lets go of the rest, which stays in the audit log."`
+	EpochPercent   int    `toml:"epoch_percent" doc:"Begin a new epoch when the stream has filled so many percent of its max_bytes, 10 to 79."`
 	WitnessPolicy  string `toml:"witness_policy" doc:"File that names witnesses (C2SP tlog-policy). Those with a URL are shown each head, and their cosignatures are stored with the checkpoint; empty for none."`
 }
 
 // DefaultConfig is the auditor of a new site.
 func DefaultConfig() Config {
-	return Config{ActorName: "auditor", SealMaxEntries: 1000, SealMaxMS: 20, KVRecent: 500, CheckS: 10}
+	return Config{ActorName: "auditor", SealMaxEntries: 1000, SealMaxMS: 20, KVRecent: 500, CheckS: 10, EpochJobs: 100_000, EpochPercent: 60}
 }
 
 // Validate checks the section.
@@ -33,6 +35,8 @@ func (c *Config) Validate() error {
 		{"seal_max_entries", c.SealMaxEntries, 1, 100000},
 		{"seal_max_ms", c.SealMaxMS, 1, 10000},
 		{"kv_recent", c.KVRecent, 0, 10000},
+		{"epoch_jobs", c.EpochJobs, 10, 10_000_000},
+		{"epoch_percent", c.EpochPercent, 10, 79},
 		{"check_s", c.CheckS, 1, 3600},
 	} {
 		if r.value < r.least || r.value > r.top {

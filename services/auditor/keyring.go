@@ -60,7 +60,7 @@ func (k *keyring) choose(file *events.TrustPublished) (signers []note.Signer, ch
 // SealedBy says whether the newest head that the stream tells of carries a signature of
 // a checkpoint key.
 func SealedBy(ctx context.Context, stream Stream, book *trust.Book, vkey string) (bool, error) {
-	p, found, err := lastSealed(ctx, stream, book)
+	p, found, err := lastSealed(ctx, stream, book, "*")
 	if err != nil || !found {
 		return false, err
 	}

@@ -145,12 +145,12 @@ func (s *testSite) openedBy(indexPath string) *auditor {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	a := &auditor{keyring: ring, eraser: newEraser(nil, s.log), slog: s.log, stream: s.conn("reader"), ledger: newLedger(trust.New(s.plan.Origin, s.plan.RootKey()), nil, s.key("auditor").Public())}
-	if a.log, err = openLog(s.t.Context(), a.stream, s.layout, s.plan.Origin, ring); err == nil {
+	a := &auditor{keyring: ring, eraser: newEraser(nil, s.log), slog: s.log, stream: s.conn("reader"), layout: s.layout, epoch: events.FirstEpoch, ledger: newLedger(trust.New(s.plan.Origin, s.plan.RootKey()), nil, s.key("auditor").Public())}
+	if a.log, err = openLog(s.t.Context(), a.stream, s.layout, s.plan.Origin, a.epoch, ring); err == nil {
 		a.reader, err = tlog.OpenReader(s.layout.AuditLog())
 	}
 	if err == nil {
-		a.index, _, err = openIndex(indexPath, a.log, a.reader)
+		a.index, _, err = a.openIndex(indexPath)
 	}
 	if err != nil {
 		a.close()

@@ -27,6 +27,9 @@ const (
 	factCount   = "c/" // + violations, gaps, missing: how many there are
 	factErased  = "x/" // + digest: a text that is to be erased
 	factAudit   = "a/last"
+	factRequest = "e/request" // sequence of the request to close this epoch
+	factEnded   = "e/ended"   // jobs that ended in this epoch
+	factDropped = "e/dropped" // messages that the bus may have let go of
 )
 
 // What is counted.
@@ -60,6 +63,9 @@ type ledger struct {
 	index *index.Index
 	own   keys.PublicKey // the auditor's signing key
 
+	epoch   int
+	opening uint64 // sequence of the event that opened it
+
 	jobs     map[string]lifecycle.Job
 	facts    map[string][]byte
 	seals    bool     // something since the last commit asks for a seal
@@ -70,7 +76,7 @@ type ledger struct {
 }
 
 func newLedger(book *trust.Book, x *index.Index, own keys.PublicKey) *ledger {
-	l := &ledger{book: book, index: x, own: own}
+	l := &ledger{book: book, index: x, own: own, epoch: events.FirstEpoch}
 	l.clear()
 	return l
 }
@@ -94,7 +100,7 @@ func (l *ledger) take(st events.Stored, leaf int64) error {
 			return err
 		}
 	}
-	if underAuditFilter(st.Subject) {
+	if underAuditFilter(st.Subject, l.epoch) {
 		l.setNumber(factAudit, st.Seq)
 	}
 	if !believed {
@@ -121,12 +127,17 @@ func (l *ledger) takeJob(id string, st events.Stored, e events.Event, judgement 
 	if err != nil {
 		return err
 	}
-	before := j.LastSeq
+	before, open := j.LastSeq, !j.Status.Final()
 	j, finding := jobs.ApplyOpened(j, e, st.Seq, judgement)
 	if j.ID == "" {
 		j.ID = id
 	}
 	l.jobs[id] = j
+	if open && j.Status.Final() {
+		if err := l.more(factEnded); err != nil {
+			return err
+		}
+	}
 	if finding != nil {
 		if err := l.violation(st, e, id, finding.Code, finding.Detail); err != nil {
 			return err
@@ -173,6 +184,15 @@ func (l *ledger) takeKind(st events.Stored, e events.Event, leaf int64) error {
 		l.erased = append(l.erased, e.Subject.ID)
 	case *events.AuditViolationFound:
 		return l.heard(unsaid{Seq: p.Seq, Code: p.Code})
+	case *events.EpochCloseRequested:
+		if e.Subject.ID == events.EpochID(l.epoch) {
+			l.setNumber(factRequest, st.Seq)
+		}
+	case *events.EpochOpened: // one that opens the next epoch never comes here
+		if p.Epoch == l.epoch && st.Seq == l.opening {
+			return nil
+		}
+		return l.violation(st, e, "", codeWrongEpoch, fmt.Sprintf("it does not open the epoch after %d", l.epoch))
 	case *events.AuditGapFound:
 		return l.heard(unsaid{Seq: p.From, Code: codeGap})
 	case *events.AuditFaultFound:
@@ -239,8 +259,13 @@ func (l *ledger) count(key, counter string) error {
 		return err
 	}
 	l.facts[key] = []byte{1}
-	n, err := l.number(factCount + counter)
-	l.setNumber(factCount+counter, n+1)
+	return l.more(factCount + counter)
+}
+
+// more adds one to a number.
+func (l *ledger) more(key string) error {
+	n, err := l.number(key)
+	l.setNumber(key, n+1)
 	return err
 }
 
@@ -392,10 +417,12 @@ func (l *ledger) number(key string) (uint64, error) {
 
 // counts returns what status shows.
 func (l *ledger) counts() (c counts, err error) {
-	for name, into := range map[string]*uint64{
-		countViolations: &c.found, countGaps: &c.gaps, countMissing: &c.missing, countLost: &c.lost, countAcks: &c.acks,
+	for key, into := range map[string]*uint64{
+		factCount + countViolations: &c.found, factCount + countGaps: &c.gaps, factCount + countMissing: &c.missing,
+		factCount + countLost: &c.lost, factCount + countAcks: &c.acks,
+		factRequest: &c.request, factEnded: &c.ended, factDropped: &c.dropped,
 	} {
-		if *into, err = l.number(factCount + name); err != nil {
+		if *into, err = l.number(key); err != nil {
 			return counts{}, err
 		}
 	}

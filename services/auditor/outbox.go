@@ -11,7 +11,6 @@ import (
 
 	"github.com/banksman/banksman/events"
 	"github.com/banksman/banksman/services/internal/bus"
-	"github.com/banksman/banksman/services/internal/site"
 	"github.com/banksman/banksman/services/internal/tlog"
 )
 
@@ -28,6 +27,7 @@ type head struct {
 type outbox struct {
 	append Appender
 	actor  string
+	epoch  string
 
 	mu      sync.Mutex
 	items   []unsaid
@@ -37,8 +37,8 @@ type outbox struct {
 	changed chan struct{}
 }
 
-func newOutbox(a Appender, actor string) *outbox {
-	return &outbox{append: a, actor: actor, changed: make(chan struct{}, 1)}
+func newOutbox(a Appender, actor string, epoch int) *outbox {
+	return &outbox{append: a, actor: actor, epoch: events.EpochID(epoch), changed: make(chan struct{}, 1)}
 }
 
 // update brings the outbox up to the fold. Items whose key was said are dropped: a
@@ -151,7 +151,7 @@ func (o *outbox) first() *unsaid {
 }
 
 func (o *outbox) say(ctx context.Context, kind events.Kind, last uint64, payload any) (uint64, error) {
-	return o.append.Append(ctx, events.For(kind, events.SiteScope, site.Epoch, o.actor), last, payload)
+	return o.append.Append(ctx, events.For(kind, events.SiteScope, o.epoch, o.actor), last, payload)
 }
 
 // await waits until the fold has seen a sequence under auditFilter. If it takes long,

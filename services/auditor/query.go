@@ -179,7 +179,7 @@ func (d *desk) status(ctx context.Context, _ []byte) (any, error) {
 		stream = bus.State{} // where the auditor stands is known without it
 	}
 	return query.AuditStatus{
-		Size: s.head.Size, Root: base64.StdEncoding.EncodeToString(s.head.Root[:]), ThroughSeq: s.through, LastSeq: s.seen,
+		Epoch: d.a.epoch, Size: s.head.Size, Root: base64.StdEncoding.EncodeToString(s.head.Root[:]), ThroughSeq: s.through, LastSeq: s.seen,
 		SealedAt: s.sealedAt, Dispatch: dispatch(s.closed() || fault != nil), Violations: int(s.found), Gaps: int(s.gaps),
 		Bytes: int64(stream.Bytes), MaxBytes: stream.MaxBytes, Faults: faults(s, fault),
 	}, nil

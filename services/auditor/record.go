@@ -5,7 +5,6 @@ import (
 
 	"github.com/banksman/banksman/events"
 	"github.com/banksman/banksman/services/internal/evidence"
-	"github.com/banksman/banksman/services/internal/site"
 	"github.com/banksman/banksman/services/internal/tlog"
 )
 
@@ -23,8 +22,8 @@ func metaOf(st events.Stored) tlog.Meta { return evidence.MetaOf(st) }
 // jobOf is the job that a subject is about, empty if none.
 func jobOf(subject string) string { return evidence.JobOf(subject) }
 
-// auditFilter is what the auditor's own events expect to be last under.
-var auditFilter = events.Filter("audit", site.Epoch)
+// auditFilter is what the auditor's own events of an epoch expect to be last under.
+func auditFilter(epoch int) string { return events.Filter("audit", events.EpochID(epoch)) }
 
 // isAudit says whether a message is one of those that cause no seal.
 func isAudit(subject string) bool {
@@ -32,7 +31,7 @@ func isAudit(subject string) bool {
 }
 
 // underAuditFilter says whether auditFilter covers a subject.
-func underAuditFilter(subject string) bool {
+func underAuditFilter(subject string, epoch int) bool {
 	t := strings.Split(subject, ".")
-	return len(t) >= 5 && isAudit(subject) && t[3] == site.Epoch
+	return len(t) >= 5 && isAudit(subject) && t[3] == events.EpochID(epoch)
 }

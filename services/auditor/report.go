@@ -23,6 +23,16 @@ type StatedFault struct {
 	Acknowledged uint64 `json:"acknowledged,omitzero"`
 }
 
+// EpochReport says where the log of an epoch ended that is over.
+type EpochReport struct {
+	Origin     string `json:"origin"`
+	Size       int64  `json:"size"` // leaves
+	Root       string `json:"root"` // base64
+	ThroughSeq uint64 `json:"through_seq"`
+	Events     int64  `json:"events"`   // without those that were carried into it
+	EndedBy    string `json:"ended_by"` // why the next one began
+}
+
 // Report is what [Verify] found. The verdicts do not imply each other.
 type Report struct {
 	// Integrity: the entries and records lead to the root that is signed, by a key
@@ -46,7 +56,11 @@ type Report struct {
 	Unsealed   int64  `json:"unsealed"`    // leaves beyond the head
 	Events     int64  `json:"events"`      // in the whole log
 
+	// Epochs are the epochs before, from the first one on, whose logs were verified.
+	Epochs []EpochReport `json:"epochs,omitempty"`
+
 	FirstBadLeaf *int64        `json:"first_bad_leaf,omitempty"` // lowest leaf that fails integrity or authenticity
+	FirstBadIn   string        `json:"first_bad_in,omitempty"`   // the epoch of that leaf
 	Gaps         []Gap         `json:"gaps,omitempty"`
 	Faults       []StatedFault `json:"faults,omitempty"`
 	// Unbelieved counts events that fail authenticity, Unreported those among them

@@ -21,36 +21,40 @@ import (
 // streamName is the audited stream, as the genesis names it.
 const streamName = "BANKSMAN"
 
-// openLog opens the log, or creates it from the first event of the stream. The genesis
-// is a function of that event, so that every auditor of the stream starts alike.
-func openLog(ctx context.Context, stream Stream, l site.Layout, origin string, ring *keyring) (*tlog.Log, error) {
+// openLog opens the log of an epoch, or creates that of the first from the first event
+// of the stream. The genesis is a function of that event, so that every auditor of the
+// stream starts alike.
+func openLog(ctx context.Context, stream Stream, l site.Layout, origin string, epoch int, ring *keyring) (*tlog.Log, error) {
 	signer, also := ring.all()
-	lock := tlog.FileLock(filepath.Dir(l.AuditHead()))
-	if err := keys.MakePrivateDir(filepath.Dir(l.AuditHead())); err != nil {
+	dir, lock, err := logPlace(l, epoch)
+	if err != nil {
 		return nil, err
 	}
-	if err := keys.MakePrivateDir(filepath.Dir(l.AuditLog())); err != nil {
-		return nil, err
-	}
-	log, err := tlog.Open(l.AuditLog(), signer, lock, also...)
+	log, err := tlog.Open(dir, signer, lock, also...)
 	if err == nil {
-		if want := site.CheckpointOrigin(origin); log.Origin() != want {
+		if want := site.CheckpointOriginOf(origin, epoch); log.Origin() != want {
 			return nil, errors.Join(fault(faultLog, "the log is of %q, the site of %q", log.Origin(), want), log.Close())
 		}
 		return log, nil
 	}
-	if !errors.Is(err, tlog.ErrNoHead) {
+	if !errors.Is(err, tlog.ErrNoHead) || epoch > events.FirstEpoch {
 		return nil, logFault(err)
 	}
 	first, err := firstEvent(ctx, stream)
 	if err != nil {
 		return nil, err
 	}
-	log, err = tlog.Create(l.AuditLog(), tlog.Genesis{
-		Origin: site.CheckpointOrigin(origin), Stream: streamName,
+	log, err = tlog.Create(dir, tlog.Genesis{
+		Origin: site.CheckpointOriginOf(origin, epoch), Stream: streamName,
 		Created: first.Time, Config: sha256.Sum256(first.Data),
 	}, signer, lock, also...)
 	return log, logFault(err)
+}
+
+// logPlace makes room for the log of an epoch.
+func logPlace(l site.Layout, epoch int) (dir string, lock tlog.Lock, err error) {
+	dir, head := l.AuditLogOf(epoch), filepath.Dir(l.AuditHeadOf(epoch))
+	return dir, tlog.FileLock(head), errors.Join(keys.MakePrivateDir(head), keys.MakePrivateDir(filepath.Dir(dir)))
 }
 
 // logFault tells damage from a disk that does not work.
@@ -85,14 +89,14 @@ func firstEvent(ctx context.Context, stream Stream) (first events.Stored, err er
 	return first, nil
 }
 
-// openIndex opens the index and empties it unless it is a prefix of the log.
-func openIndex(path string, log *tlog.Log, r *tlog.Reader) (*index.Index, string, error) {
+// openIndex opens the index and empties it unless it is a prefix of the logs.
+func (a *auditor) openIndex(path string) (*index.Index, string, error) {
 	x, err := index.Open(path)
 	if err != nil {
 		return nil, "", err
 	}
 	why := x.Anew()
-	if p, err := x.Position(); why == "" && (err != nil || !isPrefix(p, log, r)) {
+	if p, err := x.Position(); why == "" && (err != nil || !a.isPrefix(p)) {
 		why = "it does not belong to the log"
 		if err := x.Reset(); err != nil {
 			return nil, "", errors.Join(err, x.Close())
@@ -101,25 +105,30 @@ func openIndex(path string, log *tlog.Log, r *tlog.Reader) (*index.Index, string
 	return x, why, nil
 }
 
-func isPrefix(p index.Position, log *tlog.Log, r *tlog.Reader) bool {
+func (a *auditor) isPrefix(p index.Position) bool {
 	if p.Leaves == 0 {
 		return p == index.Position{}
 	}
-	if p.Leaves > log.SealedSize() {
+	r, sealed, err := a.logOf(p.Epoch)
+	if err != nil || p.Leaves > sealed {
 		return false
 	}
+	defer a.letGo(r)
 	at, err := positionAt(r, p.Leaves)
 	return err == nil && at == p
 }
 
 // positionAt is the position after so many leaves of the log.
 func positionAt(r *tlog.Reader, leaves int64) (index.Position, error) {
-	e, raw, err := r.Entry(leaves - 1)
+	_, raw, err := r.Entry(leaves - 1)
 	if err != nil {
 		return index.Position{}, err
 	}
-	through, _ := e.LastSeq()
-	return index.Position{Through: through, Leaves: leaves, Last: sha256.Sum256(raw)}, nil
+	through, err := r.Covers(leaves)
+	if err != nil {
+		return index.Position{}, err
+	}
+	return index.Position{Epoch: epochOf(r), Through: through, Leaves: leaves, Last: sha256.Sum256(raw)}, nil
 }
 
 // resume brings book and ledger to the end of the log: trust files that the index has
@@ -129,12 +138,18 @@ func (a *auditor) resume(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	epoch := max(pos.Epoch, events.FirstEpoch)
+	log, _, err := a.logOf(epoch)
+	if err != nil {
+		return err
+	}
+	defer a.letGo(log)
 	err = a.index.Facts(factTrust, func(key string, value []byte) error {
 		var leaf int64
 		if _, err := fmt.Sscanf(string(value), "%d", &leaf); err != nil {
 			return fmt.Errorf("%w: fact %s", index.ErrDamaged, key)
 		}
-		rec, err := a.reader.Record(leaf)
+		rec, err := log.Record(leaf)
 		if err != nil {
 			return err
 		}
@@ -144,16 +159,28 @@ func (a *auditor) resume(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read trust files from the log: %w", err)
 	}
-	sealed, size := a.log.SealedSize(), a.log.Size()
-	for leaf := pos.Leaves; leaf < size; leaf++ {
+	for ; epoch < a.epoch; epoch++ {
+		if pos.Leaves, err = a.resumeOld(ctx, epoch, pos.Leaves); err != nil {
+			return err
+		}
+	}
+	err = a.resumeFrom(ctx, a.reader, pos.Leaves, a.log.SealedSize(), a.log.Size())
+	a.ledger.news() // what it found then may have been said since; unsaid tells
+	return err
+}
+
+// resumeFrom folds the leaves of a log from one on.
+func (a *auditor) resumeFrom(ctx context.Context, log *tlog.Reader, from, sealed, size int64) error {
+	a.ledger.epoch, a.ledger.opening = epochOf(log), log.Through()+1
+	for leaf := from; leaf < size; leaf++ {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if err := a.replay(leaf); err != nil {
+		if err := a.replay(log, leaf); err != nil {
 			return err
 		}
-		if leaf+1 == sealed || (leaf+1 < sealed && (leaf+1-pos.Leaves)%replayBatch == 0) {
-			to, err := positionAt(a.reader, leaf+1)
+		if leaf+1 == sealed || (leaf+1 < sealed && (leaf+1-from)%replayBatch == 0) {
+			to, err := positionAt(log, leaf+1)
 			if err == nil {
 				_, err = a.ledger.commit(to)
 			}
@@ -162,7 +189,6 @@ func (a *auditor) resume(ctx context.Context) error {
 			}
 		}
 	}
-	a.ledger.news() // what it found then may have been said since; unsaid tells
 	return nil
 }
 
@@ -170,8 +196,8 @@ func (a *auditor) resume(ctx context.Context) error {
 const replayBatch = 2000
 
 // replay folds one leaf that is in the log already.
-func (a *auditor) replay(leaf int64) error {
-	e, _, err := a.reader.Entry(leaf)
+func (a *auditor) replay(log *tlog.Reader, leaf int64) error {
+	e, _, err := log.Entry(leaf)
 	if err != nil {
 		return err
 	}
@@ -179,7 +205,7 @@ func (a *auditor) replay(leaf int64) error {
 	case tlog.KindGap:
 		return a.ledger.gap(e.From, e.To)
 	case tlog.KindEvent:
-		rec, err := a.reader.Record(leaf)
+		rec, err := log.Record(leaf)
 		if err != nil {
 			return logFault(err)
 		}
@@ -273,7 +299,7 @@ func (a *auditor) blame(ctx context.Context, f *Fault) error {
 // not: of use only where something is wrong, since clocks may have been set back.
 func (a *auditor) recreated(now bus.State) *Fault {
 	genesis, _, err := a.reader.Entry(0)
-	if err != nil || !now.Created.After(genesis.Created) {
+	if err != nil || !now.Created.After(genesis.Created) || a.epoch > events.FirstEpoch { // each epoch has a stream of its own
 		return nil
 	}
 	return fault(faultRecreated, "the stream was made at %s, the audited one held its first event at %s", now.Created.Format(time.RFC3339Nano), genesis.Created.Format(time.RFC3339Nano))

@@ -44,8 +44,18 @@ func (r *Role) see(s Stream) Stream {
 	return s
 }
 
-// Run audits until the context ends.
+// Run audits until the context ends, one epoch after the other.
 func (r *Role) Run(ctx context.Context, env *host.Env) error {
+	for {
+		var end *epochEnds
+		if err := r.audit(ctx, env); !errors.As(err, &end) {
+			return err
+		}
+	}
+}
+
+// audit audits one epoch. A *epochEnds says that the log of the next one is made.
+func (r *Role) audit(ctx context.Context, env *host.Env) error {
 	ring, err := newKeyring(env.Layout.CheckpointKey())
 	if err != nil {
 		return err
@@ -61,13 +71,17 @@ func (r *Role) Run(ctx context.Context, env *host.Env) error {
 	a := &auditor{
 		witnesses: witnesses,
 		config:    &r.config, stream: r.see(env.Bus), slog: env.Log, report: env.Report, keyring: ring, eraser: newEraser(env.Bus, env.Log),
-		outbox: newOutbox(env.Append, env.Actor),
+		standing: env.Standing, layout: env.Layout, epoch: env.Layout.Epoch(),
 	}
+	a.outbox = newOutbox(env.Append, env.Actor, a.epoch)
 	a.ledger = newLedger(trust.New(env.Site.Origin, keys.PublicKey(env.Site.RootKey)), nil, own.Public())
-	err = a.open(ctx, env)
 	defer a.close()
-	if err == nil {
+	if err = a.open(ctx, env); err == nil {
 		err = a.serve(ctx, env)
+	}
+	var end *epochEnds
+	if errors.As(err, &end) {
+		return a.continueLog(ctx, env, end)
 	}
 	var f *Fault
 	if errors.As(err, &f) && ctx.Err() == nil {
@@ -82,17 +96,17 @@ func (r *Role) Run(ctx context.Context, env *host.Env) error {
 // open opens log and index and brings both to where the log ends.
 func (a *auditor) open(ctx context.Context, env *host.Env) error {
 	var err error
-	if a.log, err = openLog(ctx, a.stream, env.Layout, env.Site.Origin, a.keyring); err != nil {
+	if a.log, err = openLog(ctx, a.stream, env.Layout, env.Site.Origin, a.epoch, a.keyring); err != nil {
 		return err
 	}
 	if done := a.log.Recovery(); done != (tlog.Recovery{}) {
 		a.slog.Warn("the audit log was recovered after a crash", "recovery", fmt.Sprintf("%+v", done))
 	}
-	if a.reader, err = tlog.OpenReader(env.Layout.AuditLog()); err != nil {
+	if a.reader, err = tlog.OpenReader(env.Layout.AuditLogOf(a.epoch)); err != nil {
 		return err
 	}
 	var why string
-	if a.index, why, err = openIndex(env.Layout.AuditIndex(), a.log, a.reader); err != nil {
+	if a.index, why, err = a.openIndex(env.Layout.AuditIndex()); err != nil {
 		return err
 	}
 	if why != "" {

@@ -8,7 +8,6 @@ import (
 	"github.com/banksman/banksman/events"
 	"github.com/banksman/banksman/events/lifecycle"
 	"github.com/banksman/banksman/services/internal/index"
-	"github.com/banksman/banksman/services/internal/site"
 	"github.com/banksman/banksman/services/internal/standing"
 	"github.com/banksman/banksman/services/internal/trust"
 )
@@ -88,7 +87,7 @@ func (a *auditor) unpublished(ctx context.Context) (*head, error) {
 	if s.through == 0 {
 		return nil, nil
 	}
-	p, found, err := lastSealed(ctx, a.stream, a.ledger.book)
+	p, found, err := lastSealed(ctx, a.stream, a.ledger.book, events.EpochID(a.epoch))
 	if err != nil {
 		return nil, err
 	}
@@ -98,9 +97,10 @@ func (a *auditor) unpublished(ctx context.Context) (*head, error) {
 	return &head{checkpoint: s.head, through: s.through, closed: s.closed()}, nil
 }
 
-// lastSealed is what the stream says about the newest head, if it is believable.
-func lastSealed(ctx context.Context, stream Stream, book *trust.Book) (*events.AuditSealed, bool, error) {
-	filter := events.For("audit.sealed", events.SiteScope, site.Epoch, "*").String()
+// lastSealed is what the stream says about the newest head of an epoch, "*" for any, if
+// it is believable.
+func lastSealed(ctx context.Context, stream Stream, book *trust.Book, epoch string) (*events.AuditSealed, bool, error) {
+	filter := events.For("audit.sealed", events.SiteScope, epoch, "*").String()
 	st, found, err := stream.Last(ctx, filter)
 	if err != nil || !found {
 		return nil, false, err
@@ -123,7 +123,7 @@ func (a *auditor) closeDispatch(ctx context.Context, standing *standing.Standing
 	if err := a.nameFault(ctx, standing.Book(), f); err != nil {
 		return err
 	}
-	p, found, err := lastSealed(ctx, a.stream, standing.Book())
+	p, found, err := lastSealed(ctx, a.stream, standing.Book(), "*")
 	if err != nil || found && p.Dispatch == dispatchClosed {
 		return err
 	}
@@ -131,7 +131,7 @@ func (a *auditor) closeDispatch(ctx context.Context, standing *standing.Standing
 		p = &events.AuditSealed{}
 	}
 	p.Dispatch, p.Extra = dispatchClosed, nil
-	last, _, err := a.stream.Last(ctx, auditFilter)
+	last, _, err := a.stream.Last(ctx, auditFilter(a.epoch))
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func (a *auditor) closeDispatch(ctx context.Context, standing *standing.Standing
 // nameFault says on the stream why the auditor stands still, unless the last that was
 // said there is the same.
 func (a *auditor) nameFault(ctx context.Context, book *trust.Book, f *Fault) error {
-	st, found, err := a.stream.Last(ctx, events.For("audit.fault_found", events.SiteScope, site.Epoch, "*").String())
+	st, found, err := a.stream.Last(ctx, events.For("audit.fault_found", events.SiteScope, events.EpochID(a.epoch), "*").String())
 	if err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ func (a *auditor) nameFault(ctx context.Context, book *trust.Book, f *Fault) err
 			}
 		}
 	}
-	last, _, err := a.stream.Last(ctx, auditFilter)
+	last, _, err := a.stream.Last(ctx, auditFilter(a.epoch))
 	if err != nil {
 		return err
 	}

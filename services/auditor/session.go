@@ -15,6 +15,9 @@ const (
 	codeIDReused = "id_reused"
 	// codeWrongPosition: a job's event was signed for another place in its history.
 	codeWrongPosition = "wrong_position"
+	// codeWrongEpoch: an event opens an epoch that does not follow, or names a head
+	// that the log before never had.
+	codeWrongEpoch = "wrong_epoch"
 )
 
 // breach is a broken rule.

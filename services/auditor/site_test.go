@@ -297,7 +297,7 @@ func (s *testSite) heard(what string, is func(payload any) bool) {
 	ctx, cancel := context.WithTimeout(s.t.Context(), 20*time.Second)
 	defer cancel()
 	found := errors.New("found")
-	err := s.conn("reader").Follow(ctx, 1, auditFilter, func(st events.Stored) error {
+	err := s.conn("reader").Follow(ctx, 1, auditFilter(events.FirstEpoch), func(st events.Stored) error {
 		e, err := events.Open(s.plan.Origin, st)
 		if err != nil {
 			return fmt.Errorf("audit event %d: %w", st.Seq, err)
@@ -325,7 +325,7 @@ func (s *testSite) sealed(seq uint64) {
 func (s *testSite) audits() (sealed []*events.AuditSealed, violations []*events.AuditViolationFound, gaps []*events.AuditGapFound) {
 	s.t.Helper()
 	for next := uint64(1); ; {
-		page, err := s.conn("reader").Read(s.t.Context(), next, auditFilter, 500)
+		page, err := s.conn("reader").Read(s.t.Context(), next, auditFilter(events.FirstEpoch), 500)
 		if err != nil {
 			s.t.Fatal(err)
 		}

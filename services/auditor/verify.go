@@ -34,6 +34,7 @@ type Newest interface {
 type Options struct {
 	LogDir   string         // folder of the log
 	HeadFile string         // the head that is kept elsewhere, empty for none
+	Before   []LogFiles     // the logs of the epochs before, from the first one on
 	Origin   string         // the site's name
 	RootKey  keys.PublicKey // pinned; trust files are believed if it signed them
 	MaxAge   time.Duration  // without a bus, how old a head may be; 0 is 24 hours
@@ -67,30 +68,45 @@ func Verify(ctx context.Context, o Options) (Report, error) {
 		o.Now = time.Now
 	}
 	target, busErr := o.target(ctx)
-	v := &verifier{
-		options: o, book: trust.New(o.Origin, o.RootKey), sessions: map[string]counter{}, said: map[string]bool{},
-	}
-	headFile, err := v.readHeadFile()
-	if err != nil {
-		return Report{}, fmt.Errorf("verify %s: %w", o.LogDir, err)
-	}
-	checkpoint := v.readCheckpoint()
-	logReport, err := tlog.Verify(ctx, o.LogDir, &v.signers, v.visit)
+	chain, err := o.chain(ctx)
 	if err != nil {
 		return Report{}, err
 	}
-	v.judgeLog(&logReport)
-	v.judgeSigner()
-	v.judgeHeadFile(headFile, &logReport)
-	v.judgeEvents()
-	v.judgeTail(ctx, logReport.Live)
-	v.judgeWitnesses(ctx, checkpoint)
-	v.judgePast(&logReport)
-	if err := v.judgeTexts(ctx); err != nil {
-		return Report{}, fmt.Errorf("verify %s: %w", o.LogDir, err)
+	for _, v := range chain {
+		if err := v.judge(ctx); err != nil {
+			return Report{}, fmt.Errorf("verify %s: %w", v.options.LogDir, err)
+		}
 	}
+	v := chain[len(chain)-1]
 	v.report.Freshness = v.freshness(target, busErr)
-	return v.finish(&logReport), nil
+	return combine(chain), nil
+}
+
+// read reads the log and its heads.
+func (v *verifier) read(ctx context.Context) (err error) {
+	if v.headFile, err = v.readHeadFile(); err != nil {
+		return fmt.Errorf("verify %s: %w", v.options.LogDir, err)
+	}
+	v.checkpoint = v.readCheckpoint()
+	v.log, err = tlog.Verify(ctx, v.options.LogDir, &v.signers, v.visit)
+	return err
+}
+
+// judge weighs what was read.
+func (v *verifier) judge(ctx context.Context) error {
+	v.judgeLog(&v.log)
+	v.judgeSigner()
+	v.judgeHeadFile(v.headFile, &v.log)
+	v.judgeEpoch()
+	v.judgeEvents()
+	v.judgeTail(ctx, v.log.Live)
+	v.judgeWitnesses(ctx, v.checkpoint)
+	v.judgePast(&v.log)
+	if err := v.judgeTexts(ctx); err != nil {
+		return err
+	}
+	v.finish(&v.log)
+	return nil
 }
 
 // target is what the head must cover, when there is a bus. It waits a little for the
@@ -145,6 +161,11 @@ type verifier struct {
 	book    *trust.Book
 	report  Report
 	signers heldSigners
+
+	log        tlog.Report
+	headFile   []byte
+	checkpoint []byte
+	epochs
 
 	integrity, authenticity, completeness reasons
 
@@ -212,6 +233,14 @@ func (v *verifier) visit(leaf int64, e tlog.Entry, rec *tlog.Record) error {
 		v.completeness.Add(fmt.Sprintf("leaves %d to %d cannot be read", v.next, leaf-1))
 	}
 	v.next = leaf + 1
+	if leaf == 0 {
+		v.genesis = e
+	}
+	if v.isCarried(e) {
+		v.visitCarried(leaf, e, rec)
+		return nil
+	}
+	v.expectCarried(e)
 	if seq, ok := e.LastSeq(); ok && sealed {
 		v.report.ThroughSeq = seq
 	}
@@ -236,13 +265,18 @@ func (v *verifier) visit(leaf int64, e tlog.Entry, rec *tlog.Record) error {
 			v.session(e.Seq, id)
 		}
 	}
+	v.noteTrust(leaf)
+	return nil
+}
+
+// noteTrust remembers which trust file is in force after a leaf.
+func (v *verifier) noteTrust(leaf int64) {
 	if file := v.book.Current(); file != nil && (len(v.files) == 0 || v.files[len(v.files)-1].file != file) {
 		v.files = append(v.files, fileAt{leaf, file})
 	}
 	if leaf == v.head()-1 {
 		v.sealedTrust = v.book.Current()
 	}
-	return nil
 }
 
 // event checks one event against the trust file in force.
@@ -257,7 +291,7 @@ func (v *verifier) event(leaf int64, entry tlog.Entry, st events.Stored) {
 		v.bad(leaf, st.Seq, codeOf(err), err.Error())
 		return
 	}
-	if before := v.seqOf(entry.JobPrev); entry.Job != "" && e.Expect != before && !v.inGap(e.Expect) {
+	if before := v.seqOf(entry.JobPrev); entry.Job != "" && e.Expect != before && !v.inGap(e.Expect) && !v.beforeEpoch(entry, e) {
 		v.bad(leaf, st.Seq, codeWrongPosition, fmt.Sprintf("signed for the place after %d, the job's last was %d", e.Expect, before))
 	}
 	v.session(st.Seq, e.ID)
@@ -271,8 +305,10 @@ func (v *verifier) event(leaf int64, entry tlog.Entry, st events.Stored) {
 		v.words = append(v.words, acknowledgement{seq: st.Seq, actor: e.ID.Actor, GapAcknowledged: p})
 	case *events.AuditSealed:
 		if p.Size > 0 {
-			v.past = append(v.past, pastHead{leaf: leaf, size: p.Size, root: p.Root})
+			v.past = append(v.past, pastHead{leaf: leaf, size: p.Size, root: p.Root, origin: originOf(p.Note)})
 		}
+	case *events.EpochOpened:
+		v.opens(leaf, st, e, p)
 	}
 }
 
@@ -319,8 +355,8 @@ func (v *verifier) judgeLog(r *tlog.Report) {
 	if p, found := r.FirstBad(); found {
 		v.firstBad(p.Leaf)
 	}
-	if want := site.CheckpointOrigin(v.options.Origin); r.Origin != want {
-		v.integrity.Add(fmt.Sprintf("the log is of %q, expected %q", r.Origin, want))
+	if _, ok := site.EpochOf(r.Origin, v.options.Origin); !ok {
+		v.integrity.Add(fmt.Sprintf("the log is of %q, expected %q", r.Origin, site.CheckpointOrigin(v.options.Origin)))
 	}
 	v.judgeFaults()
 }
@@ -455,7 +491,7 @@ func (v *verifier) freshness(target uint64, busErr error) Verdict {
 	return Verdict{OK: true, Reason: fmt.Sprintf("%s is %s old, less than %s", what, age, v.options.MaxAge)}
 }
 
-func (v *verifier) finish(r *tlog.Report) Report {
+func (v *verifier) finish(r *tlog.Report) {
 	v.report.Integrity = v.integrity.Verdict("entries, records, root, signature and head agree")
 	v.report.Authenticity = v.authenticity.Verdict("every event is signed by whom the trust file in force lets publish it")
 	v.report.Completeness = v.completeness.Verdict(v.complete())
@@ -464,5 +500,4 @@ func (v *verifier) finish(r *tlog.Report) Report {
 	if !v.headTime.IsZero() {
 		v.report.HeadTime = v.headTime.UTC().Format(time.RFC3339Nano)
 	}
-	return v.report
 }

@@ -13,9 +13,10 @@ import (
 
 // pastHead is a head that an audit.sealed event has published.
 type pastHead struct {
-	leaf int64 // of the event
-	size int64
-	root string
+	leaf   int64 // of the event
+	origin string
+	size   int64
+	root   string
 }
 
 // judgePast compares every head that was published before, on the stream or by an
@@ -39,6 +40,9 @@ func (v *verifier) judgePast(r *tlog.Report) {
 	}
 	defer log.Close()
 	for _, p := range v.past {
+		if p.origin != "" && p.origin != r.Origin {
+			continue // it was on its way when the epoch ended; judgeEpoch looks at it
+		}
 		if p.size > p.leaf {
 			v.integrity.Add(fmt.Sprintf("leaf %d publishes a head of %d leaves, more than lie before it", p.leaf, p.size))
 			v.firstBad(p.leaf)
@@ -91,6 +95,9 @@ func (v *verifier) judgeAnchor(log *tlog.Reader) {
 	switch {
 	case err != nil:
 		v.integrity.Add(fmt.Sprintf("the anchor is not signed by a key of the trust file in force at its size: %v", err))
+		return
+	case anchor.Size > v.head() && v.endedBy == events.EpochRestored:
+		v.completeness.Add(fmt.Sprintf("lost range: the anchor covers %d leaves, but the site was restored from a backup of %d; what lay between is lost", anchor.Size, v.head()))
 		return
 	case anchor.Size > v.head():
 		v.integrity.Add(fmt.Sprintf("rollback: the anchor covers %d leaves, the checkpoint %d", anchor.Size, v.head()))

@@ -34,13 +34,21 @@ type textCheck struct {
 	erased map[textKey]bool
 }
 
+// erase notes that a text was to be erased.
+func (c *textCheck) erase(k textKey) {
+	if c.named == nil {
+		c.named, c.erased = map[textKey]namedText{}, map[textKey]bool{}
+	}
+	c.erased[k] = true
+}
+
 // see notes which texts an event names or orders to be erased.
 func (c *textCheck) see(leaf int64, e events.Event) {
 	if c.named == nil {
 		c.named, c.erased = map[textKey]namedText{}, map[textKey]bool{}
 	}
 	if _, ok := e.Payload.(*events.TextErased); ok {
-		c.erased[keyOfText(e.Subject.ID)] = true
+		c.erase(keyOfText(e.Subject.ID))
 	}
 	for _, t := range events.TextsOf(e.Payload) {
 		if _, known := c.named[keyOfText(t.Digest)]; !known {

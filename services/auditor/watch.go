@@ -107,6 +107,11 @@ func (w *watcher) look(ctx context.Context) error {
 		w.created = now.Created
 	}
 	switch {
+	case !now.Created.Equal(w.created) && now.Last >= seen.seen && w.a.thinned(now, seen):
+		if err := w.a.compareCarried(ctx); err != nil {
+			return err
+		}
+		w.created = now.Created
 	case !now.Created.Equal(w.created):
 		return fault(faultRecreated, "the stream of %s was deleted, this one was made at %s", stamp(w.created), stamp(now.Created))
 	case now.Last < seen.seen:
@@ -122,6 +127,13 @@ func (w *watcher) look(ctx context.Context) error {
 	if weak != "" {
 		w.tell(events.AuditFaultFound{Code: faultWeak, Detail: weak})
 	}
+	if now.MaxBytes > 0 {
+		own := w.a.log.Bytes() * 100 / now.MaxBytes
+		percent := int64(now.Bytes) * 100 / now.MaxBytes
+		if percent != seen.percent || own != seen.own {
+			w.a.state.change(func(s *status) { s.percent, s.own = percent, own })
+		}
+	}
 	if lost := now.Last - now.Messages; now.Last >= now.Messages && lost > w.known(seen) {
 		return w.missing(ctx, now, lost)
 	}
@@ -131,7 +143,7 @@ func (w *watcher) look(ctx context.Context) error {
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // known is how many events are known to be missing.
-func (w *watcher) known(s status) uint64 { return s.missing + max(s.lost, w.lost) }
+func (w *watcher) known(s status) uint64 { return s.missing + s.dropped + max(s.lost, w.lost) }
 
 // tell says a fault once: not while it waits for an acknowledgement, and not before
 // what was said has been read.
@@ -165,7 +177,7 @@ func (w *watcher) missing(ctx context.Context, now bus.State, lost uint64) error
 			if f := w.a.recreated(now); f != nil {
 				return f
 			}
-			w.lost = lost - s.missing
+			w.lost = lost - s.missing - s.dropped
 			w.tell(events.AuditFaultFound{Code: faultStream, Missing: lost, Detail: fmt.Sprintf(
 				"%d of the stream's %d events are gone, %d of them were so when they were read; the log holds the others", lost, now.Last, s.missing)})
 			return nil

@@ -25,7 +25,7 @@ func (a *app) auditCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "audit", Short: "Look at the log and verify it", GroupID: "prove", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	cmd.AddCommand(a.auditStatusCommand(), a.auditVerifyCommand(), a.auditExportCommand(), a.auditProveCommand(),
-		a.auditAckCommand(), a.auditDrillCommand(), a.auditWitnessCommand(), a.auditAnchorCommand())
+		a.auditAckCommand(), a.auditDrillCommand(), a.auditWitnessCommand(), a.auditAnchorCommand(), a.auditCloseEpochCommand())
 	return cmd
 }
 
@@ -38,8 +38,8 @@ func (a *app) auditStatusCommand() *cobra.Command {
 				return err
 			}
 			return a.print(s, func(w io.Writer) {
-				fmt.Fprintf(w, "%d entries, sealed through event %d of %d at %s\nroot %s\ndispatch %s, %d violations, %d gaps\n",
-					s.Size, s.ThroughSeq, s.LastSeq, s.SealedAt.Format(time.RFC3339), s.Root, s.Dispatch, s.Violations, s.Gaps)
+				fmt.Fprintf(w, "epoch %d: %d entries, sealed through event %d of %d at %s\nroot %s\ndispatch %s, %d violations, %d gaps\n",
+					s.Epoch, s.Size, s.ThroughSeq, s.LastSeq, s.SealedAt.Format(time.RFC3339), s.Root, s.Dispatch, s.Violations, s.Gaps)
 				printFaults(w, s.Faults)
 			})
 		},
@@ -66,12 +66,13 @@ func (a *app) auditVerifyCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			o := auditor.Options{LogDir: l.AuditLog(), HeadFile: l.AuditHead(), Origin: s.Origin, RootKey: keys.PublicKey(s.RootKey), MaxAge: maxAge}
+			o := auditor.Options{Origin: s.Origin, RootKey: keys.PublicKey(s.RootKey), MaxAge: maxAge}
+			o.AllEpochs(l)
 			if err := moreToBelieve(&o, anchor, witnesses); err != nil {
 				return err
 			}
 			if log != "" {
-				o.LogDir, o.HeadFile = log, "" // the site's head says nothing about a copy
+				o.LogDir, o.HeadFile, o.Before = log, "", nil // the site's head says nothing about a copy
 			} else {
 				done, err := a.newest(cmd.Context(), l, s, &o)
 				if err != nil {
@@ -168,8 +169,13 @@ func printRows(w io.Writer, integrity, authenticity, completeness, freshness evi
 // printVerdicts writes the report for people.
 func printVerdicts(w io.Writer, r auditor.Report) {
 	printRows(w, r.Integrity, r.Authenticity, r.Completeness, r.Freshness)
+	for _, e := range r.Epochs {
+		fmt.Fprintf(w, "%s: %d entries, root %s, ended by %s\n", e.Origin, e.Size, e.Root, e.EndedBy)
+	}
 	fmt.Fprintf(w, "%d entries, root %s\n", r.Size, r.Root)
-	if r.FirstBadLeaf != nil {
+	if r.FirstBadLeaf != nil && r.FirstBadIn != "" {
+		fmt.Fprintf(w, "first bad leaf %d of %s\n", *r.FirstBadLeaf, r.FirstBadIn)
+	} else if r.FirstBadLeaf != nil {
 		fmt.Fprintf(w, "first bad leaf %d\n", *r.FirstBadLeaf)
 	}
 	for _, n := range r.Notes {

@@ -2,11 +2,13 @@ package front
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
 
+	"github.com/banksman/banksman/events"
 	"github.com/banksman/banksman/services/internal/evidence"
 	"github.com/banksman/banksman/services/internal/keys"
 	"github.com/banksman/banksman/services/internal/tlog"
@@ -24,7 +26,7 @@ func (a *app) auditExportCommand() *cobra.Command {
 			if to == "" || tiles != "" || len(args) != 1 {
 				return usage("give JOB and --to DIR, or --tiles DIR alone; the folder must not exist yet", "export: it is not clear what to write where")
 			}
-			r, err := a.openLog()
+			r, err := a.openLogOf(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -93,7 +95,7 @@ func (a *app) auditProveCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "prove JOB", Short: "Print the inclusion proof of each event of a job", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r, err := a.openLog()
+			r, err := a.openLogOf(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -122,13 +124,35 @@ func (a *app) auditProveCommand() *cobra.Command {
 	}
 }
 
-// openLog opens the log of the site's folder for reading.
+// openLog opens the newest log of the site's folder for reading.
 func (a *app) openLog() (*tlog.Reader, error) {
 	l, err := a.layout()
 	if err != nil {
 		return nil, err
 	}
 	return tlog.OpenReader(l.AuditLog())
+}
+
+// openLogOf opens the log that holds all of a job: that of the newest epoch in which it
+// was open, since a log begins with the jobs that were carried into it.
+func (a *app) openLogOf(ctx context.Context, job string) (*tlog.Reader, error) {
+	l, err := a.layout()
+	if err != nil {
+		return nil, err
+	}
+	for n := l.Epoch(); ; n-- {
+		r, err := tlog.OpenReader(l.AuditLogOf(n))
+		if err != nil {
+			return nil, err
+		}
+		_, err = evidence.Find(ctx, r, job)
+		if err == nil || n == events.FirstEpoch || !errors.Is(err, evidence.ErrNoJob) {
+			return r, nil // what is wrong shows again when the job is taken out
+		}
+		if err := r.Close(); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // pins are the two things that a verifier must know from elsewhere.

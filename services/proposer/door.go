@@ -238,6 +238,13 @@ func (d *door) propose(w http.ResponseWriter, r *http.Request, from events.Propo
 		if _, known := d.env.Standing.Job(r.Context(), id); known == nil {
 			return d.repeated(w, r, id, payload)
 		}
+		done, err := d.endedBefore(r.Context(), id, payload)
+		if err != nil {
+			return err
+		}
+		if done != nil {
+			return d.replyJob(r.Context(), w, http.StatusOK, *done)
+		}
 	}
 	words := payload.Reason
 	if payload.Reason, err = texts.Keep(r.Context(), d.env.Bus, words); err != nil {
@@ -313,8 +320,7 @@ func (d *door) repeated(w http.ResponseWriter, r *http.Request, id string, paylo
 		return err
 	}
 	if events.Digest(data) != j.ProposalDigest {
-		return &agentapi.Error{Code: "idempotency_conflict", Status: http.StatusConflict,
-			Message: fmt.Sprintf("the idempotency key belongs to job %s, which has other content", id), Next: "use another key, or repeat the first proposal exactly"}
+		return otherContent(id)
 	}
 	v := view.DetailOf(j)
 	v.Existing = true

@@ -9,9 +9,9 @@ import (
 	"github.com/banksman/banksman/events"
 )
 
-// sealSubjects are all seals of the audit log; whether one may be believed is
+// sealSubjects are all seals of the audit log, in whichever epoch; whether one may be believed is
 // the trust file's matter.
-const sealSubjects = events.PrefixStored + ".audit.*.epoch-1.sealed.*"
+const sealSubjects = events.PrefixStored + ".audit.*.*.sealed.*"
 
 // seal is one believable head of the audit log.
 type seal struct {

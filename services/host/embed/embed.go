@@ -14,6 +14,13 @@
 //
 // The server owns the store below state/bus. Nothing else opens it.
 //
+// # Epochs
+//
+// When the auditor has opened an epoch and its log holds everything from before, the
+// server is stopped for a moment, the stream is made anew from what is carried, and the
+// server starts again; sequences, times and bytes stay as they were. Nobody is connected
+// meanwhile, so nobody's event is lost: to the roles it is an outage of the bus.
+//
 // # What can go wrong
 //
 // A store that is damaged, or a stream with weaker settings, is refused at the
@@ -22,11 +29,13 @@ package embed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"os"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/banksman/banksman/events"
@@ -53,16 +62,25 @@ func Start(ctx context.Context, l site.Layout, s host.SiteConfig, c host.BusConf
 	if err != nil {
 		return nil, err
 	}
-	b := &embedded{log: log}
-	o := options(l, c, *file, log)
+	b := &embedded{log: log, layout: l, options: options(l, c, *file, log), first: first, book: book}
+	return b, b.start(ctx)
+}
+
+// start starts the server.
+func (b *embedded) start(ctx context.Context) error {
+	o := b.options
 	o.Prepare = func(ctx context.Context, server *logserver.Server) error {
-		b.server, b.standing = server, standing.New(server.Admin(), book, host.PolicyEnv(l))
-		return b.begin(ctx, first)
+		b.server, b.standing = server, standing.New(server.Admin(), b.book, host.PolicyEnv(b.layout))
+		if err := b.begin(ctx, b.first); err != nil {
+			return err
+		}
+		return b.thin(ctx)
 	}
-	if _, err := logserver.Start(ctx, o); err != nil {
-		return nil, err
+	server, err := logserver.Start(ctx, o)
+	if err == nil {
+		b.let(server)
 	}
-	return b, nil
+	return err
 }
 
 func options(l site.Layout, c host.BusConfig, file events.TrustPublished, log *slog.Logger) logserver.Options {
@@ -93,9 +111,35 @@ func firstTrust(s host.SiteConfig, first []events.Message) (*events.TrustPublish
 
 // embedded is a running bus.
 type embedded struct {
-	server   *logserver.Server
-	log      *slog.Logger
+	layout  site.Layout
+	options logserver.Options
+	first   []events.Message
+	book    *trust.Book
+	log     *slog.Logger
+
+	server   *logserver.Server // replaced by start alone
 	standing *standing.Standing
+
+	mu   sync.Mutex        // guards what the roles of this process use
+	open *logserver.Server // nil while the server is prepared
+}
+
+// InProcessConn connects to whichever server runs now. Like the listener it lets nobody
+// in before the server is prepared.
+func (b *embedded) InProcessConn() (net.Conn, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.open == nil {
+		return nil, errors.New("the bus is starting")
+	}
+	return b.open.InProcess().InProcessConn()
+}
+
+// let says who may be connected to.
+func (b *embedded) let(server *logserver.Server) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.open = server
 }
 
 // begin appends the first events to an empty stream, checks that the stream is
@@ -139,7 +183,7 @@ func (b *embedded) reload(ctx context.Context) error {
 
 // Use points a connection at the server without a socket.
 func (b *embedded) Use(c *bus.Config) {
-	c.InProcess, c.CAFile, c.URL = b.server.InProcess(), "", "" // no socket, so nothing to encrypt
+	c.InProcess, c.CAFile, c.URL = b, "", "" // no socket, so nothing to encrypt
 }
 
 // Close shuts the server down and waits for it.
@@ -159,9 +203,26 @@ func (b *embedded) makeRoom(ctx context.Context) {
 	}
 }
 
-// Watch reports health, makes room for output and follows the trust file until
-// the context ends.
+// Watch reports health, makes room for output, follows the trust file and lets go of what
+// an epoch leaves behind, until the context ends.
 func (b *embedded) Watch(ctx context.Context, report func(bool, string)) error {
+	for {
+		err := b.watch(ctx, report)
+		if !errors.Is(err, errEpoch) {
+			return err
+		}
+		report(false, "the stream of the epoch before is being thinned")
+		b.let(nil)
+		b.server.Shutdown()
+		if err := b.start(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// watch is Watch for one run of the server. It returns errEpoch when there is something
+// to let go of.
+func (b *embedded) watch(ctx context.Context, report func(bool, string)) error {
 	changed := make(chan struct{}, 1)
 	stop, err := b.server.Admin().Live(ctx, events.Filter("trust", events.TrustID), func(events.Stored) {
 		select {
@@ -186,6 +247,11 @@ func (b *embedded) Watch(ctx context.Context, report func(bool, string)) error {
 			return nil
 		case <-tick.C:
 			b.makeRoom(ctx)
+			if n, _, err := b.epoch(ctx); err != nil {
+				b.log.Error("the epoch is not known", slog.Any("error", err))
+			} else if n > b.thinned() {
+				return errEpoch
+			}
 		case <-changed:
 			if err := b.reload(ctx); err != nil {
 				b.log.Error("trust file not put into force", slog.Any("error", err))

@@ -63,6 +63,9 @@ func (e *BrokenStream) Error() string {
 		grants.Stream, e.Invariant, e.State.Messages, e.State.First, e.State.Last, e.State.Deleted)
 }
 
+// Stored is the configuration of the audited stream.
+func (l Layout) Stored() jetstream.StreamConfig { return l.stored() }
+
 // stored is the configuration of the audited stream.
 func (l Layout) stored() jetstream.StreamConfig {
 	return jetstream.StreamConfig{
@@ -151,7 +154,56 @@ func (c *Conn) Provision(ctx context.Context, l Layout) error {
 	if err != nil {
 		return err
 	}
-	return state.Check()
+	return c.intact(ctx, js, state)
+}
+
+// DropStream deletes the audited stream, for who makes it again in the same breath. Only
+// the bus's own role may.
+func (c *Conn) DropStream(ctx context.Context) error {
+	js, err := jetstream.New(c.nc)
+	if err == nil {
+		err = js.DeleteStream(ctx, grants.Stream)
+	}
+	if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+		return fmt.Errorf("delete stream %s: %w", grants.Stream, err)
+	}
+	return nil
+}
+
+// openings are the events that open epochs.
+const openings = events.PrefixStored + ".epoch.*.*.opened.*"
+
+// intact checks that nothing is missing but what the bus has let go of with an epoch: up
+// to the sequence that the newest one names there may be holes, which the auditor counts.
+func (c *Conn) intact(ctx context.Context, js jetstream.JetStream, state State) error {
+	broken := state.Check()
+	if broken == nil || state.First != 1 {
+		return broken
+	}
+	st, found, err := c.Last(ctx, openings)
+	if err != nil {
+		return err
+	}
+	e, err := events.Open(c.cfg.Origin, st)
+	p, ok := e.Payload.(*events.EpochOpened)
+	if !found || err != nil || !ok {
+		return broken
+	}
+	after, err := js.CreateConsumer(ctx, grants.Stream, jetstream.ConsumerConfig{
+		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: p.Through + 1,
+		AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true, InactiveThreshold: time.Minute,
+	})
+	if err != nil {
+		return fmt.Errorf("count the events of this epoch: %w", err)
+	}
+	info := after.CachedInfo()
+	if err := js.DeleteConsumer(ctx, grants.Stream, info.Name); err != nil {
+		return fmt.Errorf("count the events of this epoch: %w", err)
+	}
+	if p.Through+info.NumPending != state.Last {
+		return broken
+	}
+	return nil
 }
 
 // Check returns a [*BrokenStream] unless the stream is whole as far as its

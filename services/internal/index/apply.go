@@ -28,7 +28,7 @@ func (x *Index) Apply(b Batch) error {
 		if err != nil {
 			return err
 		}
-		if b.To.Through < at.Through || b.To.Leaves < at.Leaves {
+		if b.To.Epoch < at.Epoch || b.To.Through < at.Through || b.To.Epoch == at.Epoch && b.To.Leaves < at.Leaves {
 			return fmt.Errorf("%w: it is at %d (%d leaves), the batch leads to %d (%d leaves)",
 				ErrOrder, at.Through, at.Leaves, b.To.Through, b.To.Leaves)
 		}

@@ -44,6 +44,7 @@ var buckets = [][]byte{bucketMeta, bucketIDs, bucketJobs, bucketStatus, bucketPo
 
 // Position is how far into the audit log the index is complete.
 type Position struct {
+	Epoch   int      `json:"epoch"`   // whose audit log it is
 	Through uint64   `json:"through"` // last stream sequence
 	Leaves  int64    `json:"leaves"`  // entries of the log
 	Last    [32]byte `json:"last"`    // SHA-256 of the last of these entries

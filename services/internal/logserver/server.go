@@ -99,12 +99,19 @@ func (s *Server) open(ctx context.Context, login *keys.Login) error {
 	if err != nil {
 		return err
 	}
-	layout := bus.Layout{Pools: s.opts.Pools, MaxBytes: s.opts.MaxBytes, OutputMaxBytes: s.opts.OutputMaxBytes, OutputMaxAge: s.opts.OutputMaxAge}
-	if err := s.admin.Provision(ctx, layout); err != nil {
+	if err := s.putBack(ctx); err != nil {
+		return err
+	}
+	if err := s.admin.Provision(ctx, s.layout()); err != nil {
 		return err
 	}
 	s.desk, err = s.admin.ServeDesk(context.WithoutCancel(ctx), s.opts.Pools)
 	return err
+}
+
+// layout is what the bus hosts.
+func (s *Server) layout() bus.Layout {
+	return bus.Layout{Pools: s.opts.Pools, MaxBytes: s.opts.MaxBytes, OutputMaxBytes: s.opts.OutputMaxBytes, OutputMaxAge: s.opts.OutputMaxAge}
 }
 
 // ready waits for the store.

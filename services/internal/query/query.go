@@ -54,6 +54,7 @@ type ReadyJobs struct {
 
 // AuditStatus is where the auditor stands.
 type AuditStatus struct {
+	Epoch      int       `json:"epoch"`
 	Size       int64     `json:"size"`
 	Root       string    `json:"root"`
 	ThroughSeq uint64    `json:"through_seq"`

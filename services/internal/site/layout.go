@@ -2,10 +2,13 @@ package site
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/adrg/xdg"
+
+	"github.com/banksman/banksman/events"
 )
 
 // Layout is where the files of a site lie for one process. A person has one
@@ -95,10 +98,40 @@ func (l Layout) StatusDir() string            { return filepath.Join(l.Run(), "s
 func (l Layout) ProposerSocket() string       { return filepath.Join(l.Run(), "proposer", "proposer.sock") }
 func (l Layout) State() string                { return filepath.Join(l.Dir, "state") }
 func (l Layout) BusStore() string             { return filepath.Join(l.State(), "bus") }
+func (l Layout) BusEpoch() string             { return filepath.Join(l.State(), "bus.epoch") }
 func (l Layout) BusConf() string              { return filepath.Join(l.Run(), "bus.conf") }
-func (l Layout) AuditLog() string             { return filepath.Join(l.State(), "audit", "log") }
+func (l Layout) AuditLog() string             { return l.AuditLogOf(l.Epoch()) }
 func (l Layout) AuditIndex() string           { return filepath.Join(l.State(), "audit", "index.db") }
-func (l Layout) AuditHead() string            { return filepath.Join(l.State(), "head", "head.lock") }
+func (l Layout) AuditHead() string            { return l.AuditHeadOf(l.Epoch()) }
+
+// AuditLogOf is the folder of an epoch's audit log.
+func (l Layout) AuditLogOf(epoch int) string {
+	name := "log"
+	if epoch > events.FirstEpoch {
+		name = events.EpochID(epoch)
+	}
+	return filepath.Join(l.State(), "audit", name)
+}
+
+// AuditHeadOf is the file of the newest head of an epoch that may be signed.
+func (l Layout) AuditHeadOf(epoch int) string {
+	folder := filepath.Join(l.State(), "head")
+	if epoch > events.FirstEpoch {
+		folder = filepath.Join(folder, events.EpochID(epoch))
+	}
+	return filepath.Join(folder, "head.lock")
+}
+
+// Epoch is the newest epoch that has a head. A log exists only with its head.
+func (l Layout) Epoch() int {
+	n := events.FirstEpoch
+	for {
+		if _, err := os.Stat(l.AuditHeadOf(n + 1)); err != nil {
+			return n
+		}
+		n++
+	}
+}
 
 // Tokens is the folder in which tokens are made while roles run.
 func (l Layout) Tokens() string {

@@ -41,7 +41,8 @@ var services = []struct {
 	{"reader", events.RoleReader, false},
 }
 
-// Epoch is the first epoch of every site; audit events carry it as their id.
+// Epoch is the first epoch of every site; the audit events of an epoch carry its name
+// as their id.
 const Epoch = "epoch-1"
 
 // NewPlan chooses a site's name and makes its keys.
@@ -66,8 +67,22 @@ func NewPlan(personName string) (*Plan, error) {
 	return p, p.add(p.Person, personName, true, events.RolePerson, events.RoleAdmin)
 }
 
-// CheckpointOrigin is the origin line of a site's checkpoints.
-func CheckpointOrigin(origin string) string { return "banksman/" + origin + "/" + Epoch }
+// CheckpointOrigin is the origin line of the checkpoints of a site's first epoch.
+func CheckpointOrigin(origin string) string { return CheckpointOriginOf(origin, events.FirstEpoch) }
+
+// CheckpointOriginOf is the origin line of a site's checkpoints during an epoch.
+func CheckpointOriginOf(origin string, epoch int) string {
+	return "banksman/" + origin + "/" + events.EpochID(epoch)
+}
+
+// EpochOf is the inverse of [CheckpointOriginOf].
+func EpochOf(checkpointOrigin, origin string) (epoch int, ok bool) {
+	id, ok := strings.CutPrefix(checkpointOrigin, "banksman/"+origin+"/")
+	if !ok {
+		return 0, false
+	}
+	return events.ParseEpoch(id)
+}
 
 // RootKey is the public key that every role pins.
 func (p *Plan) RootKey() keys.PublicKey { return p.root.Public() }

@@ -18,6 +18,7 @@ const (
 	KindEvent   Kind = "event"   // one record of the stream
 	KindGenesis Kind = "genesis" // leaf 0: which log of which stream this is
 	KindGap     Kind = "gap"     // sequences that the stream did not hold any more
+	KindEpoch   Kind = "epoch"   // leaf 0 of a log that goes on where another one ended
 )
 
 // formatTag opens every entry; another grammar gets another number.
@@ -45,6 +46,12 @@ const maxToken_bytes = 256
 //	job <token|-> <leaf|->
 //	actor <token|-> <token|->
 //
+//	banksman-entry/v1 epoch
+//	prev, origin, stream, created and config as in a genesis
+//	old <origin> <leaves> <root, hex>
+//	through <n>
+//	why <token>
+//
 // Numbers are decimal without leading zeros, digests lower-case hex. A subject keeps
 // the bytes 0x21 to 0x7e except "%"; every other byte is "%" and two upper-case hex
 // digits, so that no record can produce an entry that does not parse.
@@ -71,8 +78,22 @@ type Entry struct {
 	Created        time.Time // of the stream, UTC
 	Config         Hash      // SHA-256 of the stream's configuration
 
+	// epoch, beside what a genesis says
+	Old Before
+
 	// gap
 	From, To uint64
+}
+
+// Before says where a log goes on: behind the last head of another one. Records up to
+// Through lie in that log; those of them that are carried follow the first leaf, in
+// order, each exactly as it lies there but for its links.
+type Before struct {
+	Origin  string
+	Size    int64
+	Root    Hash
+	Through uint64
+	Why     string // a token
 }
 
 // Genesis says which log this is. It becomes leaf 0.
@@ -81,7 +102,20 @@ type Genesis struct {
 	Stream  string    // name of the stream
 	Created time.Time // creation time of the stream
 	Config  Hash      // SHA-256 of the stream's configuration
+	Old     Before    // zero for the first log of a stream
 }
+
+// entry is leaf 0.
+func (g *Genesis) entry() Entry {
+	e := Entry{Kind: KindGenesis, Origin: g.Origin, Stream: g.Stream, Created: g.Created, Config: g.Config, Old: g.Old}
+	if g.Old != (Before{}) {
+		e.Kind = KindEpoch
+	}
+	return e
+}
+
+// begins says whether the entry can be leaf 0, and no other.
+func (e *Entry) begins() bool { return e.Kind == KindGenesis || e.Kind == KindEpoch }
 
 // Encode is the inverse of [ParseEntry]: Encode(ParseEntry(b)) is b for every b that
 // parses.
@@ -97,16 +131,27 @@ func (e *Entry) append(b []byte) []byte {
 	switch e.Kind {
 	case KindEvent:
 		b = e.appendEvent(b)
-	case KindGenesis:
+	case KindGenesis, KindEpoch:
 		b = append(append(b, "\norigin "...), e.Origin...)
 		b = append(append(b, "\nstream "...), e.Stream...)
 		b = strconv.AppendInt(append(b, "\ncreated "...), e.Created.UnixNano(), 10)
 		b = appendHash(append(b, "\nconfig "...), e.Config)
+		if e.Kind == KindEpoch {
+			b = e.Old.append(b)
+		}
 	case KindGap:
 		b = strconv.AppendUint(append(b, "\nfrom "...), e.From, 10)
 		b = strconv.AppendUint(append(b, "\nto "...), e.To, 10)
 	}
 	return append(b, '\n')
+}
+
+func (o *Before) append(b []byte) []byte {
+	b = append(append(b, "\nold "...), o.Origin...)
+	b = strconv.AppendInt(append(b, ' '), o.Size, 10)
+	b = appendHash(append(b, ' '), o.Root)
+	b = strconv.AppendUint(append(b, "\nthrough "...), o.Through, 10)
+	return append(append(b, "\nwhy "...), o.Why...)
 }
 
 func (e *Entry) appendEvent(b []byte) []byte {

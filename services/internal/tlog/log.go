@@ -45,8 +45,9 @@ type Log struct {
 	// What was appended, on disk or still buffered.
 	size           int64
 	lastSeq        uint64
-	prev           Hash  // SHA-256 of the last entry
-	entEnd, rawEnd int64 // where the files end once the buffers are written
+	through        uint64 // what was carried from another log ends here
+	prev           Hash   // SHA-256 of the last entry
+	entEnd, rawEnd int64  // where the files end once the buffers are written
 
 	entBuf, rawBuf, offBuf, block []byte
 	written                       int64 // leaves whose bytes were handed to the files
@@ -132,7 +133,7 @@ func (l *Log) expect(seq uint64) error {
 	switch {
 	case seq <= l.lastSeq:
 		return fmt.Errorf("%w: it ends at %d", ErrOrder, l.lastSeq)
-	case seq > l.lastSeq+1:
+	case seq > max(l.lastSeq, l.through)+1:
 		return fmt.Errorf("%w: the log ends at %d", ErrHole, l.lastSeq)
 	}
 	return nil
@@ -204,6 +205,9 @@ func (l *Log) Size() int64 { l.mu.Lock(); defer l.mu.Unlock(); return l.size }
 
 // LastSeq returns the stream sequence up to which the log covers the stream.
 func (l *Log) LastSeq() uint64 { l.mu.Lock(); defer l.mu.Unlock(); return l.lastSeq }
+
+// Bytes returns how large entries and records have become.
+func (l *Log) Bytes() int64 { l.mu.Lock(); defer l.mu.Unlock(); return l.entEnd + l.rawEnd }
 
 // SealedSize returns how many leaves the signed head covers.
 func (l *Log) SealedSize() int64 { l.mu.Lock(); defer l.mu.Unlock(); return l.head.Size }

@@ -24,17 +24,33 @@ func Create(dir string, g Genesis, signer note.Signer, lock Lock, also ...note.S
 	return create(dir, g, signer, lock, disk{}, also...)
 }
 
+// Continue is Create for a log that goes on where another one ended. Carry hands over
+// the records that go along, in order; they are under the first head.
+func Continue(dir string, g Genesis, carry Carry, signer note.Signer, lock Lock, also ...note.Signer) (*Log, error) {
+	return begin(dir, g, carry, append([]note.Signer{signer}, also...), lock, disk{})
+}
+
+// Carry calls add for each record that a log takes over from the one before.
+type Carry func(add func(Record, Meta) error) error
+
 func create(dir string, g Genesis, signer note.Signer, lock Lock, d disk, also ...note.Signer) (*Log, error) {
-	l, err := startLog(dir, g, append([]note.Signer{signer}, also...), lock, d)
+	return begin(dir, g, nil, append([]note.Signer{signer}, also...), lock, d)
+}
+
+func begin(dir string, g Genesis, carry Carry, signers []note.Signer, lock Lock, d disk) (*Log, error) {
+	l, err := startLog(dir, g, carry, signers, lock, d)
 	if err != nil {
 		return nil, fmt.Errorf("create log %s: %w", dir, err)
 	}
 	return l, nil
 }
 
-func startLog(dir string, g Genesis, signers []note.Signer, lock Lock, d disk) (*Log, error) {
+func startLog(dir string, g Genesis, carry Carry, signers []note.Signer, lock Lock, d disk) (*Log, error) {
 	if !isToken(g.Origin) || !isToken(g.Stream) || !fitsNanoseconds(g.Created) {
 		return nil, fmt.Errorf("%w: genesis of origin %q, stream %q, created %v", ErrRecord, g.Origin, g.Stream, g.Created)
+	}
+	if (g.Old != Before{}) && (!isToken(g.Old.Origin) || !isToken(g.Old.Why) || g.Old.Size < 1) {
+		return nil, fmt.Errorf("%w: a log that goes on after %+v", ErrRecord, g.Old)
 	}
 	if err := os.MkdirAll(dir, dirMode); err != nil {
 		return nil, err
@@ -46,7 +62,7 @@ func startLog(dir string, g Genesis, signers []note.Signer, lock Lock, d disk) (
 	if err := l.openFiles(os.O_CREATE); err != nil {
 		return nil, errors.Join(err, l.closeFiles())
 	}
-	err := l.begin(g)
+	err := l.begin(g, carry)
 	if err != nil {
 		return nil, errors.Join(err, l.closeFiles())
 	}
@@ -72,8 +88,8 @@ func checkEmpty(dir string, lock Lock) error {
 }
 
 // begin empties the files, which only a Create that did not finish can have filled, and
-// seals leaf 0.
-func (l *Log) begin(g Genesis) error {
+// seals leaf 0 and what is carried.
+func (l *Log) begin(g Genesis, carry Carry) error {
 	for _, f := range []*os.File{l.entries, l.raw, l.hashes, l.offsets} {
 		if err := l.d.truncate(f, 0); err != nil {
 			return err
@@ -88,13 +104,27 @@ func (l *Log) begin(g Genesis) error {
 	if err := l.d.syncDir(filepath.Dir(l.dir)); err != nil {
 		return err
 	}
-	e := Entry{Kind: KindGenesis, Origin: g.Origin, Stream: g.Stream, Created: g.Created, Config: g.Config}
+	e := g.entry()
 	if err := l.add(&e); err != nil {
 		return err
 	}
 	if err := l.appended(); err != nil {
 		return err
 	}
+	l.through = g.Old.Through
+	if carry != nil {
+		err := carry(func(rec Record, m Meta) error {
+			if rec.Seq > g.Old.Through {
+				return fmt.Errorf("carry record %d: %w: the log before ends at %d", rec.Seq, ErrOrder, g.Old.Through)
+			}
+			_, err := l.Append(rec, m)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	l.lastSeq = max(l.lastSeq, l.through)
 	if _, err := l.Seal(); err != nil {
 		return err
 	}

@@ -26,12 +26,15 @@ func ParseEntry(b []byte) (Entry, error) {
 	switch e.Kind {
 	case KindEvent:
 		p.event(&e)
-	case KindGenesis:
+	case KindGenesis, KindEpoch:
 		p.check("prev", e.Prev == Hash{})
 		p.token("origin", &e.Origin, false)
 		p.token("stream", &e.Stream, false)
 		p.time("created", &e.Created)
 		p.digest("config", &e.Config)
+		if e.Kind == KindEpoch {
+			p.before(&e.Old)
+		}
 	case KindGap:
 		p.number("from", p.line("from"), &e.From, math.MaxUint64)
 		p.number("to", p.line("to"), &e.To, math.MaxUint64)
@@ -84,6 +87,20 @@ func (p *parser) event(e *Entry) {
 	actor, sig := p.pair("actor")
 	p.tokenValue("actor", actor, &e.Actor, true)
 	p.tokenValue("actor", sig, &e.Sig, true)
+}
+
+func (p *parser) before(o *Before) {
+	origin, rest := p.pair("old")
+	p.tokenValue("old", origin, &o.Origin, false)
+	size, root, ok := strings.Cut(rest, " ")
+	var n uint64
+	p.check("old", ok)
+	p.number("old", size, &n, math.MaxInt64)
+	p.check("old", n > 0)
+	o.Size = int64(n)
+	p.hash("old", root, &o.Root)
+	p.number("through", p.line("through"), &o.Through, math.MaxUint64)
+	p.token("why", &o.Why, false)
 }
 
 func (p *parser) check(key string, ok bool) {

@@ -19,6 +19,7 @@ import (
 type Reader struct {
 	dir                           string
 	entries, raw, hashes, offsets *os.File
+	through                       uint64 // where the log before this one ends
 }
 
 // OpenReader opens a folder for reading.
@@ -33,6 +34,9 @@ func OpenReader(dir string) (*Reader, error) {
 			return nil, errors.Join(fmt.Errorf("read log %s: %w", dir, err), r.Close())
 		}
 		*f.dst = file
+	}
+	if g, err := r.Genesis(); err == nil { // a log that is being made has none yet
+		r.through = g.Old.Through
 	}
 	return r, nil
 }
@@ -74,6 +78,46 @@ func (r *Reader) Entry(i int64) (Entry, []byte, error) {
 	}
 	return e, b, nil
 }
+
+// Covers returns the stream sequence up to which the first so many leaves, together
+// with the logs before this one, are complete; 0 if they say nothing about sequences.
+func (r *Reader) Covers(leaves int64) (uint64, error) {
+	e, _, err := r.Entry(leaves - 1)
+	seq, _ := e.LastSeq()
+	return max(seq, r.through), err
+}
+
+// Through returns where the log before this one ends, 0 if there is none. Events up to
+// there were carried.
+func (r *Reader) Through() uint64 { return r.through }
+
+// Entries shows the leaves from up to, not including, to, in order.
+func (r *Reader) Entries(from, to int64, show func(leaf int64, e Entry) error) error {
+	for from < to {
+		b, err := r.Bundle(from, min(from+entriesPage, to))
+		if err != nil {
+			return err
+		}
+		for len(b) > 0 {
+			if len(b) < 2 || len(b) < 2+int(binary.BigEndian.Uint16(b)) {
+				return fmt.Errorf("read leaf %d: %w: its frame is short", from, ErrCorrupt)
+			}
+			end := 2 + int(binary.BigEndian.Uint16(b))
+			e, err := ParseEntry(b[2:end])
+			if err != nil {
+				return fmt.Errorf("read leaf %d: %w: %w", from, ErrCorrupt, err)
+			}
+			if err := show(from, e); err != nil {
+				return err
+			}
+			b, from = b[end:], from+1
+		}
+	}
+	return nil
+}
+
+// entriesPage is how many leaves Entries reads at once.
+const entriesPage = 256
 
 // Record returns the record that leaf i stands for, compared with the digests in the
 // entry. It fails with [ErrRange] if the leaf is no event.
@@ -152,10 +196,10 @@ func (r *Reader) Genesis() (Genesis, error) {
 	if err != nil {
 		return Genesis{}, err
 	}
-	if e.Kind != KindGenesis {
+	if !e.begins() {
 		return Genesis{}, fmt.Errorf("read the genesis: %w: leaf 0 is a %s", ErrCorrupt, e.Kind)
 	}
-	return Genesis{Origin: e.Origin, Stream: e.Stream, Created: e.Created, Config: e.Config}, nil
+	return Genesis{Origin: e.Origin, Stream: e.Stream, Created: e.Created, Config: e.Config, Old: e.Old}, nil
 }
 
 // Hashes gives x/mod's tlog functions, tiles among them, the stored hashes.

@@ -23,6 +23,7 @@ type replay struct {
 
 	size     int64
 	lastSeq  uint64
+	through  uint64 // what was carried from another log ends here
 	prev     Hash
 	ent, raw int64 // ends of the leaves that hold together
 	tree     frontier
@@ -96,6 +97,15 @@ func (r *replay) start() error {
 	if err != nil {
 		return err
 	}
+	first, err := readEntry(r.l.entries, r.l.offsets, 0)
+	if err != nil {
+		return err
+	}
+	genesis, err := ParseEntry(first)
+	if err != nil {
+		return err
+	}
+	r.through = genesis.Old.Through
 	r.prev = sha256.Sum256(b)
 	r.lastSeq, _ = e.LastSeq()
 	if r.ent, r.raw, err = readOffsets(r.l.offsets, last); err != nil {
@@ -137,7 +147,7 @@ func (r *replay) next(s *scanner) error {
 	if e.Prev != r.prev {
 		return fmt.Errorf("%w: its link is not the leaf before", errLeaf)
 	}
-	if err := follows(&e, r.size, r.lastSeq); err != nil {
+	if err := follows(&e, r.size, r.lastSeq, r.through); err != nil {
 		return errors.Join(errLeaf, err)
 	}
 	if e.Kind == KindEvent {
@@ -159,6 +169,9 @@ func (r *replay) next(s *scanner) error {
 	r.prev = sha256.Sum256(b)
 	if seq, ok := e.LastSeq(); ok {
 		r.lastSeq = seq
+	}
+	if e.begins() {
+		r.through = e.Old.Through
 	}
 	r.ent, r.raw = s.entAt, s.rawAt
 	r.size++
@@ -253,7 +266,8 @@ func (r *replay) adopt() error {
 			return err
 		}
 	}
-	l.size, l.written, l.lastSeq, l.prev = r.size, r.size, r.lastSeq, r.prev
+	l.size, l.written, l.lastSeq, l.prev = r.size, r.size, max(r.lastSeq, r.through), r.prev
+	l.through = r.through
 	l.entEnd, l.rawEnd = r.ent, r.raw
 	l.tree, l.headEnt, l.headPrev = r.tree, r.headEnt, r.headPrev
 	return nil

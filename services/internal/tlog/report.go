@@ -66,6 +66,7 @@ type Gap struct {
 // Report is what [Verify] found.
 type Report struct {
 	Origin         string   // from the genesis
+	Old            Before   // where the log goes on; zero for the first one
 	Size           int64    // whole entries, sealed or not
 	Root           [32]byte // recomputed over Size leaves
 	LastSeq        uint64   // stream sequence of the last entry

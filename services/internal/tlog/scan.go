@@ -95,18 +95,24 @@ func prevOf(entry []byte) ([]byte, bool) {
 	return rest[:64], true
 }
 
-// follows says whether e may be leaf number leaf of a log that is complete up to last.
-func follows(e *Entry, leaf int64, last uint64) error {
+// follows says whether e may be leaf number leaf of a log whose leaf before ends at
+// last. Up to through lie what was carried from another log, and holes between.
+func follows(e *Entry, leaf int64, last, through uint64) error {
 	first := e.Seq
 	switch {
-	case (leaf == 0) != (e.Kind == KindGenesis):
+	case (leaf == 0) != e.begins():
 		return fmt.Errorf("a %s cannot be leaf %d", e.Kind, leaf)
-	case e.Kind == KindGenesis:
+	case e.begins():
+		return nil
+	case e.Kind == KindEvent && first <= through:
+		if first <= last {
+			return fmt.Errorf("carried sequence %d follows %d", first, last)
+		}
 		return nil
 	case e.Kind == KindGap:
 		first = e.From
 	}
-	if first != last+1 {
+	if last = max(last, through); first != last+1 {
 		return fmt.Errorf("sequence %d follows %d", first, last)
 	}
 	return nil

@@ -218,7 +218,7 @@ func (v *verification) checkEntry(leaf int64, e *Entry) (rec *Record) {
 		v.add(leaf, e.Seq, ChainBroken, "it names %x, the entry before it has %x", e.Prev, v.prev)
 	}
 	if !v.blind || leaf == 0 {
-		if err := follows(e, leaf, v.LastSeq); err != nil {
+		if err := follows(e, leaf, v.LastSeq, v.Old.Through); err != nil {
 			v.add(leaf, e.Seq, SeqHole, "%v", err)
 		}
 	}
@@ -226,7 +226,7 @@ func (v *verification) checkEntry(leaf int64, e *Entry) (rec *Record) {
 		v.LastSeq = seq
 	}
 	switch e.Kind {
-	case KindGenesis:
+	case KindGenesis, KindEpoch:
 		v.checkGenesis(leaf, e)
 	case KindGap:
 		v.Gaps = append(v.Gaps, Gap{Leaf: leaf, From: e.From, To: e.To})
@@ -241,7 +241,7 @@ func (v *verification) checkGenesis(leaf int64, e *Entry) {
 	if leaf != 0 {
 		return
 	}
-	v.Origin = e.Origin
+	v.Origin, v.Old = e.Origin, e.Old
 	if v.checkpoint.Size > 0 && v.checkpointOrigin != e.Origin {
 		v.add(-1, 0, CheckpointOrigin, "the checkpoint is of %q, the log of %q", v.checkpointOrigin, e.Origin)
 	}
@@ -305,7 +305,7 @@ func (v *verification) skipFrame(entry []byte) {
 	}
 	kind, _, _ := bytes.Cut(entry, []byte("\n"))
 	switch string(kind) {
-	case formatTag + " " + string(KindGenesis), formatTag + " " + string(KindGap):
+	case formatTag + " " + string(KindGenesis), formatTag + " " + string(KindEpoch), formatTag + " " + string(KindGap):
 	case formatTag + " " + string(KindEvent):
 		_, _, err := v.scan.nextFrame()
 		v.lost = err != nil

@@ -1,0 +1,80 @@
+package front
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/banksman/banksman/events"
+	"github.com/banksman/banksman/services/host"
+	"github.com/banksman/banksman/services/internal/query"
+	"github.com/banksman/banksman/services/person"
+)
+
+// closeWait is how long a request to close an epoch waits for the next one.
+const closeWait = 60 * time.Second
+
+// epochClosed is what audit close-epoch says.
+type epochClosed struct {
+	Closed int   `json:"closed"`
+	Epoch  int   `json:"epoch"` // that is open now
+	Size   int64 `json:"size"`  // leaves of its log
+}
+
+func (a *app) auditCloseEpochCommand() *cobra.Command {
+	var reason, passphrase string
+	cmd := &cobra.Command{
+		Use: "close-epoch", Short: "Close the epoch as an administrator: begin a new log, and let the bus go of what is over", Args: cobra.NoArgs,
+		Long: "Ask, signed with your own key, that the epoch be closed now instead of when it is full. Its log\nis sealed and stays for ever; the log of the next epoch begins with what is still in force:\nopen jobs, grants, bars, stop orders, projects, alerts, policies and trust files. The bus\nlets go of the rest. Jobs that run go on; the bus is away for a moment.",
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.closeEpoch(cmd.Context(), reason, passphrase) },
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the log")
+	passphraseFlag(cmd, &passphrase)
+	return cmd
+}
+
+func (a *app) closeEpoch(ctx context.Context, reason, passphrase string) error {
+	l, s, c, err := a.person()
+	if err != nil {
+		return err
+	}
+	conn, err := a.connect(ctx, l, s, c.ActorName, events.RolePerson)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	desk := &person.Desk{Config: c, Layout: l, Bus: conn, Standing: host.NewStanding(conn, s, l), Ask: askPassphrase(passphrase)}
+	told := epochClosed{}
+	if told.Closed, err = desk.CloseEpoch(ctx, reason); err != nil {
+		return err
+	}
+	if err := told.await(ctx, conn); err != nil {
+		return err
+	}
+	return a.print(told, func(w io.Writer) {
+		fmt.Fprintf(w, "%s is closed; %s begins with %d entries\n", events.EpochID(told.Closed), events.EpochID(told.Epoch), told.Size)
+	})
+}
+
+// await waits until the auditor is in another epoch.
+func (e *epochClosed) await(ctx context.Context, conn query.Asker) error {
+	ctx, cancel := context.WithTimeout(ctx, closeWait)
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		var s query.AuditStatus
+		if err := conn.Ask(ctx, query.Audit, struct{}{}, &s); err == nil && s.Epoch > e.Closed {
+			e.Epoch, e.Size = s.Epoch, s.Size
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return &exit{code: ExitPending, err: fmt.Errorf("the request is stored, but %s is still open; see 'banksman audit status' and the auditor's log", events.EpochID(e.Closed))}
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package front_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/banksman/banksman/events/lifecycle"
+	"github.com/banksman/banksman/services/internal/lab"
+	"github.com/banksman/banksman/services/internal/view"
+)
+
+// epochs are the verdicts on all epochs.
+type epochs struct {
+	verdicts
+	Epochs []struct {
+		Origin  string `json:"origin"`
+		EndedBy string `json:"ended_by"`
+	} `json:"epochs"`
+	FirstBadIn string `json:"first_bad_in"`
+}
+
+// TestEpochIsClosed: an epoch is closed beside a job that runs, one that waits for a
+// person and one that has ended. Nobody notices but the log and the store.
+func TestEpochIsClosed(t *testing.T) {
+	t.Parallel()
+	s := lab.NewSite(t, binary)
+	up := s.Up()
+	ended := proposed(t, s, "--key", "once", "--", "git", "--version")
+	becomes(t, s, ended, lifecycle.Succeeded)
+	gate := filepath.Join(t.TempDir(), "go-on")
+	running := proposed(t, s, "--", "sh", "-c", "while ! test -e "+gate+"; do sleep 0.05; done")
+	s.Must(0, "approve", running)
+	becomes(t, s, running, lifecycle.Running)
+	ran := filepath.Join(t.TempDir(), "ran")
+	waits := proposed(t, s, "--", "touch", ran)
+	pending(t, s)
+
+	s.Must(0, "audit", "close-epoch", "--reason", "the year is over")
+	lab.Eventually(t, "the stream to be thinned", func() bool {
+		_, err := os.Stat(filepath.Join(s.Dir, "state", "bus.epoch"))
+		return err == nil
+	})
+	s.Ready()
+	if j := show(t, s, ended); j.Status != lifecycle.Succeeded {
+		t.Errorf("the ended job is %s", j.Status)
+	}
+	if again := proposed(t, s, "--key", "once", "--", "git", "--version"); again != ended {
+		t.Errorf("the key of an epoch before is a new job: %s", again)
+	}
+	s.Must(1, "propose", "--key", "once", "--", "git", "log")
+	s.Must(0, "approve", waits)
+	becomes(t, s, waits, lifecycle.Succeeded)
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	becomes(t, s, running, lifecycle.Succeeded)
+	var list view.List
+	s.Must(0, "ls", "--json").JSON(t, &list)
+	if len(list.Jobs) != 3 {
+		t.Errorf("%d jobs are listed", len(list.Jobs))
+	}
+	var r epochs
+	s.Must(0, "audit", "verify", "--json").JSON(t, &r)
+	if len(r.Epochs) != 1 || !strings.HasSuffix(r.Epochs[0].Origin, "/epoch-1") || r.Epochs[0].EndedBy != "requested" {
+		t.Errorf("epochs: %+v", r.Epochs)
+	}
+	for name, job := range map[string]string{"carried": waits, "ended": ended} {
+		bundle := filepath.Join(t.TempDir(), name)
+		s.Must(0, "audit", "export", job, "--to", bundle)
+		s.Must(0, "audit", "verify", "--bundle", bundle)
+	}
+	s.Must(0, "doctor")
+	if code := up.Stop(); code != 0 {
+		t.Errorf("up exited %d", code)
+	}
+	s.Up().Stop() // both logs are taken up again
+	s.Must(0, "audit", "verify")
+	for folder, in := range map[string]string{"log": "epoch-1", "epoch-2": "epoch-2"} {
+		spoilt(t, filepath.Join(s.Dir, "state", "audit", folder, "raw.log"), func() {
+			var r epochs
+			s.Must(1, "audit", "verify", "--json").JSON(t, &r)
+			if r.Integrity.OK || r.FirstBadIn != in || !strings.Contains(r.Integrity.Reason, in+": ") {
+				t.Errorf("a flipped bit in %s: %+v, first bad in %q", folder, r.Integrity, r.FirstBadIn)
+			}
+		})
+	}
+}
+
+// proposed proposes and returns the job's id.
+func proposed(t *testing.T, s *lab.Site, args ...string) string {
+	t.Helper()
+	return strings.TrimSpace(s.Must(0, append([]string{"propose"}, args...)...).Stdout)
+}
+
+// becomes waits until a job has a status.
+func becomes(t *testing.T, s *lab.Site, id string, status lifecycle.Status) {
+	t.Helper()
+	lab.Eventually(t, "job "+id+" to be "+string(status), func() bool { return show(t, s, id).Status == status })
+}
+
+// spoilt flips a bit in the middle of a file, looks, and flips it back.
+func spoilt(t *testing.T, path string, look func()) {
+	t.Helper()
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := bytes.Clone(whole)
+	other[len(other)/2] ^= 1
+	for _, text := range [][]byte{other, whole} {
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Equal(text, other) {
+			look()
+		}
+	}
+}
