@@ -82,16 +82,6 @@ func Verify(ctx context.Context, o Options) (Report, error) {
 	return combine(chain), nil
 }
 
-// read reads the log and its heads.
-func (v *verifier) read(ctx context.Context) (err error) {
-	if v.headFile, err = v.readHeadFile(); err != nil {
-		return fmt.Errorf("verify %s: %w", v.options.LogDir, err)
-	}
-	v.checkpoint = v.readCheckpoint()
-	v.log, err = tlog.Verify(ctx, v.options.LogDir, &v.signers, v.visit)
-	return err
-}
-
 // judge weighs what was read.
 func (v *verifier) judge(ctx context.Context) error {
 	v.judgeLog(&v.log)

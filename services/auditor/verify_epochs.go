@@ -91,6 +91,16 @@ func newVerifier(o Options, before *verifier) *verifier {
 	return v
 }
 
+// read reads the log and its heads.
+func (v *verifier) read(ctx context.Context) (err error) {
+	if v.headFile, err = v.readHeadFile(); err != nil {
+		return fmt.Errorf("verify %s: %w", v.options.LogDir, err)
+	}
+	v.checkpoint = v.readCheckpoint()
+	v.log, err = tlog.Verify(ctx, v.options.LogDir, &v.signers, v.visit)
+	return err
+}
+
 // share lets every log know what the later ones say about it.
 func share(list []*verifier) {
 	for i := len(list) - 2; i >= 0; i-- {
