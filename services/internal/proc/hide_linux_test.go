@@ -1,11 +1,14 @@
 package proc
 
 import (
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"strings"
 	"testing"
+	"time"
 )
 
 func needNamespaces(t *testing.T) {
@@ -118,4 +121,91 @@ func TestHiddenTreeEnds(t *testing.T) {
 		t.Errorf("outcome is %+v", outcome)
 	}
 	mustBeGone(t, p.Marker(), out.String())
+}
+
+// A program is told by the kernel where it is, behind every wall there is.
+func TestProgramKnowsWhereItIs(t *testing.T) {
+	text, err := os.ReadFile("/proc/self/exe") // whose path an ordinary user may not see
+	if err != nil {
+		t.Fatal(err)
+	}
+	self := written(t, place(t)+"/where", string(text), 0o755)
+	for name, change := range map[string]func(*testing.T, *Spec){
+		"plain":  func(*testing.T, *Spec) {},
+		"hidden": func(t *testing.T, s *Spec) { needNamespaces(t); s.Hide = []string{place(t)} },
+		"walled": func(t *testing.T, s *Spec) { needLandlock(t); s.Reach = &Reach{Read: []string{"/"}} },
+		"everything": func(t *testing.T, s *Spec) {
+			needNamespaces(t)
+			needLandlock(t)
+			s.Hide, s.Reach = []string{place(t)}, &Reach{Read: []string{"/"}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out := newTap()
+			spec := shell(t, "", out)
+			spec.Path, spec.Argv, spec.Dir = self, []string{"where"}, place(t)
+			spec.Env = append(spec.Env, whereVariable+"=1")
+			change(t, &spec)
+			ran(t, spec)
+			if got := out.String(); got != spec.Dir+" <nil>\n" {
+				t.Errorf("the program is in %s, and was told %q", spec.Dir, got)
+			}
+		})
+	}
+}
+
+// A folder that is exchanged for a link again and again, while programs are started
+// in it, never makes one run elsewhere.
+func TestExchangedFolderIsNotEntered(t *testing.T) {
+	for _, hide := range []bool{false, true} {
+		root := place(t)
+		dir, away, elsewhere := root+"/dir", root+"/away", place(t)
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		stop, stopped := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(stopped)
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				_ = errors.Join(os.Rename(dir, away), os.Symlink(elsewhere, dir), os.Remove(dir), os.Rename(away, dir))
+				<-time.After(time.Duration(rand.Int64N(int64(4 * time.Millisecond))))
+			}
+		}()
+		inside, refused := 0, 0
+		var crew Crew
+		hidden := place(t)
+		for range 60 {
+			out := newTap()
+			spec := shell(t, "readlink /proc/self/cwd", out)
+			spec.Dir = dir
+			if hide {
+				needNamespaces(t)
+				spec.Hide = []string{hidden}
+			}
+			p, err := crew.Start(t.Context(), spec)
+			var start *StartError
+			switch {
+			case errors.As(err, &start) && (start.Code == CodeDirChanged || start.Code == CodeNoDir):
+				refused++
+				continue
+			case err != nil:
+				t.Errorf("hidden %t: %v", hide, err)
+				continue
+			}
+			ended(t, p)
+			if got := strings.TrimSpace(out.String()); got != dir && got != away {
+				t.Errorf("hidden %t: the program ran in %s", hide, got)
+			}
+			inside++
+		}
+		crew.Close()
+		close(stop)
+		<-stopped
+		t.Logf("hidden %t: %d ran, %d were refused", hide, inside, refused)
+	}
 }

@@ -161,11 +161,39 @@ func (l *launch) exec(stdio []*os.File, inside bool, stop bool) (int, error) {
 		attr.Sys.Credential = &syscall.Credential{Uid: u.UID, Gid: u.GID, Groups: u.Groups}
 	}
 	syscall.Umask(l.job.Umask)
-	pid, err := syscall.ForkExec(path, l.job.Argv, attr)
-	if err != nil {
-		return 0, l.execError(err)
+	if inside && stop {
+		// The descriptor leads into the steward's mounts, in which a program in namespaces of its own could not find out
+		// where it is. The path is followed in its own ones, and what it has led to is compared before the program runs.
+		attr.Dir = l.job.Dir
 	}
-	return pid, nil
+	pid, err := syscall.ForkExec(path, l.job.Argv, attr)
+	if errors.Is(err, syscall.EACCES) && attr.Dir == l.job.Dir { // a user who may be there, but not go there
+		attr.Dir = fdPath(l.dir)
+		pid, err = syscall.ForkExec(path, l.job.Argv, attr)
+	}
+	if err == nil {
+		return pid, nil
+	}
+	if attr.Dir == l.job.Dir {
+		if moved := l.sameDir(l.job.Dir); moved != nil {
+			return 0, moved
+		}
+	}
+	return 0, l.execError(err)
+}
+
+// sameDir makes sure that a path leads to the folder that was opened.
+func (l *launch) sameDir(path string) error {
+	var opened, now unix.Stat_t
+	err := errors.Join(unix.Fstat(int(l.dir.Fd()), &opened), unix.Stat(path, &now))
+	if err == nil && opened.Dev == now.Dev && opened.Ino == now.Ino {
+		return nil
+	}
+	detail := "the path led to another folder when the program was started"
+	if err != nil {
+		detail = "look whether it is still the same: " + err.Error()
+	}
+	return &StartError{Code: CodeDirChanged, Path: l.job.Dir, Detail: detail}
 }
 
 // scriptPath is the path by which a script is executed: the one by which it was found, if that still leads to it.

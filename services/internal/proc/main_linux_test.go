@@ -26,6 +26,9 @@ const ownerVariable = "PROC_TEST_OWNER"
 // ordinaryVariable says that this run is the one under an ordinary uid.
 const ordinaryVariable = "PROC_TEST_ORDINARY"
 
+// whereVariable makes the test binary a program that says where it is, as the kernel tells it.
+const whereVariable = "PROC_TEST_WHERE"
+
 // patient is how long a test waits for what must happen; it is never waited out by a passing test.
 const patient = 60 * time.Second
 
@@ -33,6 +36,10 @@ func TestMain(m *testing.M) {
 	StewardMain()
 	if script := os.Getenv(ownerVariable); script != "" {
 		actOwner(script)
+	}
+	if os.Getenv(whereVariable) != "" {
+		fmt.Println(os.Getwd())
+		os.Exit(0)
 	}
 	goleak.VerifyTestMain(m)
 }

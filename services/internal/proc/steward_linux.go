@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -171,6 +172,9 @@ func (s *steward) start(j *job, stdio []*os.File) (*tree, string, error) {
 	t := newTree(j, pid, s.setup.Group)
 	if stop {
 		err = awaitStop(pid)
+		if err == nil {
+			err = l.sameDir("/proc/" + strconv.Itoa(pid) + "/cwd")
+		}
 		if err == nil {
 			err = j.Rlimits.apply(pid)
 		}
