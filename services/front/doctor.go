@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -73,7 +74,7 @@ func findingTable(w io.Writer, found []finding) {
 // examine runs every check; one that needs a site is left out where there is
 // none.
 func (a *app) examine(ctx context.Context, l site.Layout) []finding {
-	found := []finding{checkNamespaces(), checkLandlock(), checkGit(ctx), checkClock()}
+	found := []finding{checkNamespaces(l), checkLandlock(), checkGit(ctx), checkClock()}
 	s, err := host.LoadSite(l)
 	if err != nil {
 		return append(found, finding{"site", bad, err.Error(), "make one with 'banksman init', or name its folder with --dir"})
@@ -83,8 +84,12 @@ func (a *app) examine(ctx context.Context, l site.Layout) []finding {
 	return append(found, a.checkBus(ctx, l, s)...)
 }
 
-func checkNamespaces() finding {
-	if err := proc.Namespaces(); err != nil {
+func checkNamespaces(l site.Layout) finding {
+	dir := l.Dir
+	if _, err := os.Stat(dir); err != nil {
+		dir = os.TempDir() // there is no site yet
+	}
+	if err := proc.Namespaces(dir); err != nil {
 		return finding{"namespaces", bad, "jobs cannot be kept from banksman's own files: " + err.Error(),
 			"allow user namespaces (sysctl kernel.unprivileged_userns_clone=1, or the container's setting), or accept it with --unsafe-shared-user"}
 	}

@@ -14,11 +14,15 @@ import (
 func TestWorkerIsListedDrainedAndReplacedForOneJob(t *testing.T) {
 	t.Parallel()
 	f, y := newFleet(t)
+	f.Site.Set("worker", "slots", "1")
 	f.Up(lab.Roles[:]...)
 	o := f.Site.Observe()
 	open := y.Close("gate")
 	f.Site.Propose(y.Job("held", "waits", "gate"))
 	held := o.Await("held", lifecycle.Running)
+	f.Site.Propose(y.Job("next", "quick"), y.Job("last", "quick"))
+	o.Await("next", lifecycle.Approved)
+	o.Await("last", lifecycle.Approved)
 
 	var list struct {
 		Workers []worker.Session `json:"workers"`
@@ -34,8 +38,17 @@ func TestWorkerIsListedDrainedAndReplacedForOneJob(t *testing.T) {
 		t.Errorf("the drained worker exited %d", code)
 	}
 	f.Site.Must(1, "worker", "drain") // none is left
+	for done := range 2 {
+		f.Site.Must(0, "worker", "once")
+		if n := y.Count("ends", ""); n != 2+done {
+			t.Errorf("%d jobs have run, want %d", n, 2+done)
+		}
+	}
 	f.Site.Must(75, "worker", "once") // nothing waits, and a worker that runs one job resolves none
-	o.Check(y, []string{"held"})
+	names := []string{"held", "next", "last"}
+	o.AwaitFinal(len(names))
+	once(t, o, y, names)
+	o.Check(y, names)
 }
 
 // The first TERM drains, the second one cancels: the worker does not wait out its

@@ -55,7 +55,7 @@ func (s *Supervisor) StartedAgain() { proc.StewardMain() }
 func (s *Supervisor) Run(ctx context.Context, env *host.Env) error {
 	s.cfg.Hide = s.cfg.Hide && !s.shares
 	if s.cfg.Hide {
-		if err := proc.Namespaces(); err != nil {
+		if err := proc.Namespaces(env.Layout.Dir); err != nil {
 			return fmt.Errorf("start the supervisor: agents cannot be kept from %s on this machine: %w; "+
 				"allow user namespaces, or accept the risk with --unsafe-shared-user or hide = false in [supervisor]", env.Layout.Dir, err)
 		}

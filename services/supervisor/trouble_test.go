@@ -90,7 +90,7 @@ func TestTwoSupervisorsRunOneAtATime(t *testing.T) {
 // Neither the agent nor a program that it has configured git to run sees
 // banksman's keys; the way to the proposer stays open.
 func TestAgentsAndTheirGitSeeNoKeys(t *testing.T) {
-	if err := proc.Namespaces(); err != nil {
+	if err := proc.Namespaces(os.TempDir()); err != nil {
 		if os.Getenv("BANKSMAN_REQUIRE") == "1" {
 			t.Fatal(err)
 		}

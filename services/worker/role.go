@@ -45,7 +45,7 @@ func (w *Role) ShareUser() { w.shares = true }
 func (w *Role) Run(ctx context.Context, env *host.Env) error {
 	w.cfg.Hide = w.cfg.Hide && !w.shares
 	if w.cfg.Hide {
-		if err := proc.Namespaces(); err != nil {
+		if err := proc.Namespaces(env.Layout.Dir); err != nil {
 			return fmt.Errorf("start the worker: jobs cannot be kept from %s on this machine: %w; "+
 				"allow user namespaces, or accept the risk with --unsafe-shared-user or hide = false in [worker]", env.Layout.Dir, err)
 		}

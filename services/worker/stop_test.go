@@ -85,7 +85,7 @@ func TestJobThatNobodyCanRunHereIsDeclined(t *testing.T) {
 }
 
 func TestJobSeesNothingOfBanksman(t *testing.T) {
-	if err := proc.Namespaces(); err != nil {
+	if err := proc.Namespaces(os.TempDir()); err != nil {
 		if os.Getenv("BANKSMAN_REQUIRE") == "1" {
 			t.Fatal(err)
 		}

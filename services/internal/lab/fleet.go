@@ -66,6 +66,11 @@ func (f *Fleet) Up(members ...string) {
 	f.Site.t.Helper()
 	f.Start(members...)
 	f.Site.Ready()
+	for _, m := range members {
+		if code, ended := f.Member(m).Ended(); ended {
+			f.Site.t.Fatalf("%s ended at once with %d\n%s", m, code, f.Member(m).Stderr())
+		}
+	}
 }
 
 // Member is a member's newest process.

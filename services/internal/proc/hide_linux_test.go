@@ -13,7 +13,7 @@ import (
 
 func needNamespaces(t *testing.T) {
 	t.Helper()
-	if err := Namespaces(); err != nil {
+	if err := Namespaces(os.TempDir()); err != nil {
 		if os.Getenv("BANKSMAN_REQUIRE") == "1" {
 			t.Fatal(err)
 		}

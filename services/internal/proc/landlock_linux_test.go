@@ -123,7 +123,7 @@ unshare -rm sh -c "umount $HIDDEN || umount -l $HIDDEN; ls -A $HIDDEN" | grep se
 umount $HIDDEN && echo bad: unmounted
 (trap '' TERM; setsid sleep 300) & echo pid $!
 echo over`, out)
-	if Namespaces() == nil {
+	if Namespaces(os.TempDir()) == nil {
 		hidden := place(t)
 		written(t, hidden+"/secret", "x", 0o644)
 		spec.Hide = []string{hidden}

@@ -70,7 +70,7 @@ func TestUserSwitch(t *testing.T) {
 	if got := out.String(); got != want || len(o.Survivors) > 0 || o.LeftBehind == 0 {
 		t.Errorf("the job said %q, and ended as %+v", got, o)
 	}
-	if err := Namespaces(); err != nil {
+	if err := Namespaces(os.TempDir()); err != nil {
 		t.Log("not tried with hidden folders:", err)
 		return
 	}

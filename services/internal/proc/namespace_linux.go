@@ -148,20 +148,15 @@ func outermost(paths []string) []string {
 
 func within(path, outer string) bool { return path == outer || strings.HasPrefix(path, outer+"/") }
 
-// Namespaces tries to hide a folder and returns nil, or why it does not work on this machine.
-func Namespaces() error {
-	dir, err := os.MkdirTemp("", "banksman-hide-")
-	if err != nil {
-		return fmt.Errorf("try to hide a folder: %w", err)
-	}
-	defer os.Remove(dir)
+// Namespaces tries to hide a folder that exists, and returns nil or why that does not work on this machine.
+func Namespaces(dir string) error {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return fmt.Errorf("try to hide a folder: %w", err)
 	}
 	h, err := hire(setup{Hide: []string{real}})
 	if err != nil {
-		return fmt.Errorf("try to hide a folder in a user and mount namespace: %w", err)
+		return fmt.Errorf("try to hide %s in a user and mount namespace: %w", real, err)
 	}
 	h.dismiss()
 	return nil

@@ -32,7 +32,7 @@ func (*Crew) Start(_ context.Context, spec Spec) (*Process, error) {
 func (*Crew) Close() {}
 
 // Namespaces says that folders cannot be hidden here.
-func Namespaces() error { return unsupported("") }
+func Namespaces(string) error { return unsupported("") }
 
 // Landlock says that no program can be kept to a reach here.
 func Landlock() (int, error) { return 0, unsupported("") }
