@@ -190,7 +190,8 @@ func TestExchangedFolderIsNotEntered(t *testing.T) {
 			p, err := crew.Start(t.Context(), spec)
 			var start *StartError
 			switch {
-			case errors.As(err, &start) && (start.Code == CodeDirChanged || start.Code == CodeNoDir):
+			case errors.As(err, &start) && (start.Code == CodeDirChanged || start.Code == CodeNoDir),
+				hide && errors.As(err, &start) && start.Code == CodeNoInterpreter: // fork tells a missing folder and a missing interpreter apart no better
 				refused++
 				continue
 			case err != nil:
