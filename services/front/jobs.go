@@ -2,6 +2,7 @@ package front
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -65,12 +66,15 @@ func ask[T any](ctx context.Context, a *app, subject string, request any) (T, er
 func (a *app) lsCommand() *cobra.Command {
 	var q query.List
 	var status []string
-	var refused bool
+	var refused, foreign bool
 	cmd := &cobra.Command{
 		Use: "ls", Short: "List jobs, newest first", GroupID: "decide", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if refused {
 				return a.listRefused(cmd.Context(), q.Limit)
+			}
+			if foreign {
+				return a.listImported(q.Limit)
 			}
 			for _, s := range status {
 				q.Status = append(q.Status, lifecycle.Status(s))
@@ -85,6 +89,7 @@ func (a *app) lsCommand() *cobra.Command {
 	cmd.Flags().StringVar(&q.Pool, "pool", "", "only this pool")
 	cmd.Flags().StringVar(&q.From, "proposer", "", "only this proposer's, as in agent:local")
 	cmd.Flags().IntVar(&q.Limit, "limit", 50, "at most so many")
+	cmd.Flags().BoolVar(&foreign, "imported", false, "jobs of another program that were imported as history")
 	cmd.Flags().BoolVar(&refused, "refused", false, "proposals that were refused before they became jobs: who, why and how many")
 	return cmd
 }
@@ -142,6 +147,11 @@ func (a *app) showCommand() *cobra.Command {
 			}
 			defer c.Close()
 			j, err := detail(cmd.Context(), c, args[0])
+			if unknown := (&bus.RemoteError{}); errors.As(err, &unknown) && unknown.Code == "unknown_job" {
+				if shown, err := a.showImported(args[0]); shown || err != nil {
+					return err
+				}
+			}
 			if err != nil {
 				return err
 			}

@@ -70,7 +70,7 @@ func (a *app) root() *cobra.Command {
 	})
 	root.AddGroup(&cobra.Group{ID: "start", Title: "Start and look after a site:"}, &cobra.Group{ID: "ask", Title: "Ask for commands:"},
 		&cobra.Group{ID: "decide", Title: "Look and decide:"}, &cobra.Group{ID: "agents", Title: "Watch agents in their loops:"}, &cobra.Group{ID: "prove", Title: "Prove:"}, &cobra.Group{ID: "roles", Title: "Run one role in the foreground:"})
-	root.AddCommand(a.initCommand(), a.upCommand(), a.statusCommand(), a.healthCommand(), a.doctorCommand(), a.configCommand(), a.actorCommand())
+	root.AddCommand(a.initCommand(), a.upCommand(), a.statusCommand(), a.healthCommand(), a.doctorCommand(), a.importCommand(), a.configCommand(), a.actorCommand())
 	root.AddCommand(a.proposeCommand(), a.runCommand(), a.assessCommand(), a.cancelCommand(), a.takeCommand(), a.reportCommand(), a.retryCommand(), a.editCommand())
 	root.AddCommand(a.lsCommand(), a.showCommand(), a.inboxCommand(), a.approveCommand(), a.denyCommand(), a.revokeCommand(), a.commentCommand(), a.waiveCommand(), a.grantCommand(), a.eventsCommand(), a.policyCommand())
 	root.AddCommand(a.loopCommand(), a.roundCommand(), a.alertCommand(), a.watchCommand(), a.mcpCommand(), a.hookCommand())
