@@ -55,9 +55,10 @@ type AuditFaultFound struct {
 	Code string `json:"code"`
 	// Detail is the sentence for people.
 	Detail string `json:"detail"`
-	// Missing is how many events the stream lacks in all, as far as its own state
-	// shows that.
-	Missing uint64 `json:"missing,omitzero"`
+	// From is the first sequence that the stream has lost after it was read, 0 for none.
+	From uint64 `json:"from,omitzero"`
+	// To is the last of these sequences.
+	To uint64 `json:"to,omitzero"`
 
 	Extra Extra `json:",embed"`
 }

@@ -40,6 +40,7 @@ type auditor struct {
 	ledger *ledger
 	outbox *outbox
 	board  *jobBoard
+	rouse  chan struct{} // the board is to be told anew
 
 	state state
 }
@@ -60,9 +61,11 @@ type status struct {
 	covered  uint64 // through, or further if only audit events follow
 	sealedAt time.Time
 	caughtUp bool
-	weak     string // the stream's setting that is too weak now
-	percent  int64  // of max_bytes that the stream fills
-	own      int64  // percent of max_bytes that this epoch's log would fill
+	weak     string      // the stream's setting that is too weak now
+	percent  int64       // of max_bytes that the stream fills
+	own      int64       // percent of max_bytes that this epoch's log would fill
+	looked   bool        // the stream was looked at since the connection came
+	told     []openFault // faults that were found and are not yet read from the stream
 	counts
 }
 
@@ -72,7 +75,7 @@ type counts struct {
 	found   uint64      // violations
 	gaps    uint64
 	missing uint64 // sequences in these gaps
-	lost    uint64 // events that the stream has lost after they were read
+	lost    []Gap  // sequences that the stream has lost after they were read
 	acks    uint64 // acknowledgements
 	dropped uint64 // messages that the bus may have let go of, with the epochs before
 	request uint64 // sequence of a request to close the epoch, 0 for none
@@ -81,6 +84,11 @@ type counts struct {
 
 // closed says whether dispatch is.
 func (c *counts) closed() bool { return len(c.open) > 0 }
+
+// faults are those that wait for an acknowledgement, and those that are about to.
+func (s *status) faults() []openFault {
+	return slices.Concat(s.open, s.told)
+}
 
 func (s *state) get() (status, *Fault, <-chan struct{}) {
 	s.mu.Lock()
@@ -176,6 +184,7 @@ func (a *auditor) fold(ctx context.Context, in <-chan events.Stored, target uint
 			if err := a.takeAll(ctx, in, st); err != nil {
 				return err
 			}
+		case <-a.rouse:
 		case <-ctx.Done():
 			return nil
 		}
@@ -283,10 +292,13 @@ func (a *auditor) tellReady(caughtUp bool) {
 	switch {
 	case !caughtUp:
 		a.report(false, fmt.Sprintf("reading the stream, at sequence %d", s.seen))
+	case !s.looked:
+		a.report(false, "looking at the stream")
 	case a.ledger.disowned != "":
 		a.report(false, "the auditor's own events are not believed: "+a.ledger.disowned)
-	case s.closed():
-		a.report(false, fmt.Sprintf("dispatch is closed by %d fault(s), such as fault %s: %s; see 'banksman audit status'", len(s.open), s.open[0].Code, s.open[0]))
+	case len(s.faults()) > 0:
+		list := s.faults()
+		a.report(false, fmt.Sprintf("dispatch is closed by %d fault(s), such as fault %s: %s; see 'banksman audit status'", len(list), list[0].Code, list[0]))
 	default:
 		a.report(true, "")
 	}

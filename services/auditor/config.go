@@ -15,12 +15,13 @@ type Config struct {
 	CheckS         int    `toml:"check_s" doc:"Seconds between two looks at the state of the stream, which show deleted events and lost tails, 1 to 3600."`
 	EpochJobs      int    `toml:"epoch_jobs" doc:"Begin a new epoch when so many jobs have ended in this one, 10 to 10000000. What is still in force goes along; the bus lets go of the rest, which stays in the audit log."`
 	EpochPercent   int    `toml:"epoch_percent" doc:"Begin a new epoch when the stream has filled so many percent of its max_bytes, 10 to 79."`
+	ScrubH         int    `toml:"scrub_h" doc:"Hours between two comparisons of the whole stream with the log, which show what a disk has lost unnoticed, 1 to 168. One is made at every start, too."`
 	WitnessPolicy  string `toml:"witness_policy" doc:"File that names witnesses (C2SP tlog-policy). Those with a URL are shown each head, and their cosignatures are stored with the checkpoint; empty for none."`
 }
 
 // DefaultConfig is the auditor of a new site.
 func DefaultConfig() Config {
-	return Config{ActorName: "auditor", SealMaxEntries: 1000, SealMaxMS: 20, KVRecent: 500, CheckS: 10, EpochJobs: 100_000, EpochPercent: 60}
+	return Config{ActorName: "auditor", SealMaxEntries: 1000, SealMaxMS: 20, KVRecent: 500, CheckS: 10, ScrubH: 24, EpochJobs: 100_000, EpochPercent: 60}
 }
 
 // Validate checks the section.
@@ -38,6 +39,7 @@ func (c *Config) Validate() error {
 		{"epoch_jobs", c.EpochJobs, 10, 10_000_000},
 		{"epoch_percent", c.EpochPercent, 10, 79},
 		{"check_s", c.CheckS, 1, 3600},
+		{"scrub_h", c.ScrubH, 1, 168},
 	} {
 		if r.value < r.least || r.value > r.top {
 			return fmt.Errorf("%s = %d: must be %d to %d", r.key, r.value, r.least, r.top)

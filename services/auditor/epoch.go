@@ -212,7 +212,11 @@ func (a *auditor) handOver(log *tlog.Reader) (leaves int64, err error) {
 		return 0, err
 	}
 	a.ledger.setNumber(factDropped, log.Through()-missing-carried)
-	for _, key := range []string{factAudit, factRequest, factEnded, factCount + countLost} {
+	gone, err := a.ledger.keys(factLost) // the bus has let go of them, or they were carried from the log
+	if err != nil {
+		return 0, err
+	}
+	for _, key := range append(gone, factAudit, factRequest, factEnded) {
 		a.ledger.facts[key] = nil
 	}
 	to, err := positionAt(log, leaves)

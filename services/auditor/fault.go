@@ -2,6 +2,7 @@ package auditor
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/banksman/banksman/events"
 	"github.com/banksman/banksman/services/internal/query"
@@ -40,6 +41,20 @@ func fault(code, format string, args ...any) *Fault {
 type openFault struct {
 	events.FaultName
 	detail string
+	from   uint64 // first of the sequences that were lost
+}
+
+// same says whether two state the same, one of them perhaps without having been stored.
+func (o openFault) same(p openFault) bool { return o.Code == p.Code && o.detail == p.detail }
+
+// without is list without what was stated, in memory of its own: others read the list.
+func without(list, stated []openFault) (out []openFault) {
+	for _, t := range list {
+		if !slices.ContainsFunc(stated, t.same) {
+			out = append(out, t)
+		}
+	}
+	return out
 }
 
 func (o openFault) String() string {
@@ -71,10 +86,15 @@ func faults(s status, f *Fault) []query.Fault {
 	if f != nil {
 		out = append(out, query.Fault{Code: f.Code, Detail: f.Detail, Next: nextOf(f.Code)})
 	}
-	for _, o := range s.open {
+	for _, o := range s.faults() {
 		v := query.Fault{Code: o.Code, Seq: o.Seq, To: o.To, Detail: o.String(), Acknowledgeable: f == nil, Next: nextAck}
-		if o.Code == faultWeak && s.weak != "" {
+		switch {
+		case o.Seq == 0:
+			v.Acknowledgeable, v.Next = false, "it is about to be said on the stream; ask again"
+		case o.Code == faultWeak && s.weak != "":
 			v.Acknowledgeable, v.Next = false, nextSetBack
+		case o.from == 1: // the first trust file, without which nobody can believe anybody
+			v.Acknowledgeable, v.Next = false, nextOf(o.Code)
 		}
 		out = append(out, v)
 	}

@@ -24,6 +24,7 @@ const (
 	factUnsaid  = "u/" // + seq/code: what is still to be published about it
 	factOpenGap = "d/" // + seq: a gap that nobody has acknowledged
 	factFault   = "f/" // + seq: an audit.fault_found that nobody has acknowledged
+	factLost    = "l/" // + seq: first of sequences that were lost after they were read: the last
 	factCount   = "c/" // + violations, gaps, missing: how many there are
 	factErased  = "x/" // + digest: a text that is to be erased
 	factAudit   = "a/last"
@@ -37,7 +38,6 @@ const (
 	countViolations = "violations"
 	countGaps       = "gaps"
 	countMissing    = "missing" // sequences in gaps
-	countLost       = "lost"    // events that the stream has lost after they were read
 	countAcks       = "acks"    // acknowledgements
 )
 
@@ -68,11 +68,12 @@ type ledger struct {
 
 	jobs     map[string]lifecycle.Job
 	facts    map[string][]byte
-	seals    bool     // something since the last commit asks for a seal
-	said     []string // keys of what audit events have said since the last call of news
-	found    []unsaid // what was found since the last call of news
-	erased   []string // texts whose order to be erased is not sealed yet
-	disowned string   // why the auditor's own events are not believed
+	seals    bool        // something since the last commit asks for a seal
+	said     []string    // keys of what audit events have said since the last call of news
+	found    []unsaid    // what was found since the last call of news
+	stated   []openFault // faults that events since the last commit have stated
+	disowned string      // why the auditor's own events are not believed
+	erased   []string    // texts whose order to be erased is not sealed yet
 }
 
 func newLedger(book *trust.Book, x *index.Index, own keys.PublicKey) *ledger {
@@ -82,7 +83,7 @@ func newLedger(book *trust.Book, x *index.Index, own keys.PublicKey) *ledger {
 }
 
 func (l *ledger) clear() {
-	l.jobs, l.facts, l.seals = map[string]lifecycle.Job{}, map[string][]byte{}, false
+	l.jobs, l.facts, l.seals, l.stated = map[string]lifecycle.Job{}, map[string][]byte{}, false, nil
 }
 
 // take folds one message, which is the given leaf of the log.
@@ -272,18 +273,16 @@ func (l *ledger) more(key string) error {
 // fault notes what the auditor has found wrong with stream or log.
 func (l *ledger) fault(seq uint64, p *events.AuditFaultFound) error {
 	l.seals = true // so that the next head says that dispatch is closed
+	l.stated = append(l.stated, openFault{FaultName: events.FaultName{Code: p.Code, Seq: seq}, detail: p.Detail, from: p.From})
 	body, err := json.Marshal(p)
 	if err != nil {
 		return err
 	}
 	l.facts[fmt.Sprintf("%s%016x", factFault, seq)] = body
-	lost, err := l.number(factCount + countLost)
-	if err != nil {
-		return err
+	if p.From > 0 && p.To >= p.From {
+		l.setNumber(fmt.Sprintf("%s%016x", factLost, p.From), p.To)
 	}
-	missing, err := l.number(factCount + countMissing)
-	l.setNumber(factCount+countLost, max(lost, p.Missing-min(p.Missing, missing)))
-	return err
+	return nil
 }
 
 // acknowledge closes the faults that an admin has named. What is not open, or has
@@ -335,6 +334,23 @@ func (l *ledger) open() ([]openFault, error) {
 	return out, nil
 }
 
+// lost lists the sequences that the stream has lost after they were read.
+func (l *ledger) lost() ([]Gap, error) {
+	keys, err := l.keys(factLost)
+	var out []Gap
+	for _, key := range keys {
+		g := Gap{}
+		if g.From, err = strconv.ParseUint(key[len(factLost):], 16, 64); err == nil {
+			g.To, err = l.number(key)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%w: fact %s: %v", index.ErrDamaged, key, err)
+		}
+		out = append(out, g)
+	}
+	return out, err
+}
+
 func readFault(key, prefix string, body []byte) (o openFault, err error) {
 	if o.Seq, err = strconv.ParseUint(key[len(prefix):], 16, 64); err != nil {
 		return o, err
@@ -346,7 +362,7 @@ func readFault(key, prefix string, body []byte) (o openFault, err error) {
 	}
 	var p events.AuditFaultFound
 	err = json.Unmarshal(body, &p)
-	o.Code, o.detail = p.Code, p.Detail
+	o.Code, o.detail, o.from = p.Code, p.Detail, p.From
 	return o, err
 }
 
@@ -419,12 +435,15 @@ func (l *ledger) number(key string) (uint64, error) {
 func (l *ledger) counts() (c counts, err error) {
 	for key, into := range map[string]*uint64{
 		factCount + countViolations: &c.found, factCount + countGaps: &c.gaps, factCount + countMissing: &c.missing,
-		factCount + countLost: &c.lost, factCount + countAcks: &c.acks,
-		factRequest: &c.request, factEnded: &c.ended, factDropped: &c.dropped,
+		factCount + countAcks: &c.acks,
+		factRequest:           &c.request, factEnded: &c.ended, factDropped: &c.dropped,
 	} {
 		if *into, err = l.number(key); err != nil {
 			return counts{}, err
 		}
+	}
+	if c.lost, err = l.lost(); err != nil {
+		return c, err
 	}
 	c.open, err = l.open()
 	return c, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -62,7 +63,6 @@ func (o *outbox) update(found []unsaid, said []string, last uint64, h *head) {
 
 // fault takes a fault that is to be said.
 func (o *outbox) fault(f events.AuditFaultFound) {
-	f.Detail = printable(f.Detail)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.faults = append(o.faults, f)
@@ -119,8 +119,15 @@ func (o *outbox) step(ctx context.Context) (more bool, err error) {
 		return false, nil
 	}
 	var conflict *bus.Conflict
-	if errors.As(err, &conflict) {
-		o.await(ctx, max(conflict.Last, last+1))
+	switch {
+	case errors.As(err, &conflict) && conflict.Last > 0 && conflict.Last < last:
+		o.expect(conflict.Last) // the stream has lost what was said last
+		return true, nil
+	case errors.As(err, &conflict):
+		o.await(ctx, max(conflict.Last, last+1), conflict.Last)
+		return true, nil
+	case errors.Is(err, bus.ErrFull): // a setting has made it so; whoever sets it back is told then
+		o.await(ctx, math.MaxUint64, last)
 		return true, nil
 	}
 	if err != nil {
@@ -154,9 +161,16 @@ func (o *outbox) say(ctx context.Context, kind events.Kind, last uint64, payload
 	return o.append.Append(ctx, events.For(kind, events.SiteScope, o.epoch, o.actor), last, payload)
 }
 
+// expect sets what an append names as the last sequence under auditFilter.
+func (o *outbox) expect(seq uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.last = seq
+}
+
 // await waits until the fold has seen a sequence under auditFilter. If it takes long,
-// the sequence that the server names is used: what matters is told by the next conflict.
-func (o *outbox) await(ctx context.Context, seq uint64) {
+// the sequence that the server named is used: what matters is told by the next conflict.
+func (o *outbox) await(ctx context.Context, seq, named uint64) {
 	timeout := time.NewTimer(conflictWait)
 	defer timeout.Stop()
 	for {
@@ -169,9 +183,7 @@ func (o *outbox) await(ctx context.Context, seq uint64) {
 		select {
 		case <-o.changed:
 		case <-timeout.C:
-			o.mu.Lock()
-			o.last = max(o.last, seq)
-			o.mu.Unlock()
+			o.expect(named)
 			return
 		case <-ctx.Done():
 			return

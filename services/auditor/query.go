@@ -141,7 +141,7 @@ func (d *desk) waiting(j lifecycle.Job) string {
 	switch {
 	case fault != nil:
 		return "the audit log: " + fault.Detail
-	case s.closed():
+	case len(s.faults()) > 0:
 		return "an admin to acknowledge a fault of the stream; dispatch is closed"
 	case j.Status == lifecycle.RetryWait:
 		return "its next attempt at " + j.RetryAt().UTC().Format(time.RFC3339)
@@ -159,7 +159,7 @@ func (d *desk) ready(_ context.Context, data []byte) (any, error) {
 	}
 	out := query.ReadyJobs{Jobs: []string{}}
 	s, fault, _ := d.a.state.get()
-	if s.closed() || fault != nil {
+	if len(s.faults()) > 0 || !s.looked || fault != nil {
 		return out, nil
 	}
 	ids, err := d.a.index.Ready(d.pool, min(q.Limit, maxLimit), time.Now(), s.through)
@@ -180,7 +180,7 @@ func (d *desk) status(ctx context.Context, _ []byte) (any, error) {
 	}
 	return query.AuditStatus{
 		Epoch: d.a.epoch, Size: s.head.Size, Root: base64.StdEncoding.EncodeToString(s.head.Root[:]), ThroughSeq: s.through, LastSeq: s.seen,
-		SealedAt: s.sealedAt, Dispatch: dispatch(s.closed() || fault != nil), Violations: int(s.found), Gaps: int(s.gaps),
+		SealedAt: s.sealedAt, Dispatch: dispatch(len(s.faults()) > 0 || fault != nil || !s.looked), Violations: int(s.found), Gaps: int(s.gaps),
 		Bytes: int64(stream.Bytes), MaxBytes: stream.MaxBytes, Faults: faults(s, fault),
 	}, nil
 }

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"path/filepath"
 	"sort"
-	"time"
 
 	"github.com/banksman/banksman/events"
 	"github.com/banksman/banksman/services/internal/bus"
@@ -258,7 +257,7 @@ func (a *auditor) reaches(ctx context.Context, covered uint64) error {
 		return err
 	}
 	now, err := a.stream.StreamState(ctx)
-	if err != nil || now.Messages == 0 && now.Last >= covered {
+	if err != nil || now.Last >= covered {
 		return err
 	}
 	return a.blame(ctx, fault(faultRollback, "the stream ends at sequence %d, the log covers %d", last, covered))
@@ -302,7 +301,7 @@ func (a *auditor) recreated(now bus.State) *Fault {
 	if err != nil || !now.Created.After(genesis.Created) || a.epoch > events.FirstEpoch { // each epoch has a stream of its own
 		return nil
 	}
-	return fault(faultRecreated, "the stream was made at %s, the audited one held its first event at %s", now.Created.Format(time.RFC3339Nano), genesis.Created.Format(time.RFC3339Nano))
+	return fault(faultRecreated, "the stream was made at %s, the audited one held its first event at %s", stamp(now.Created), stamp(genesis.Created))
 }
 
 // sameAs compares a message with the leaf that stands for it.

@@ -71,7 +71,7 @@ func (r *Role) audit(ctx context.Context, env *host.Env) error {
 	a := &auditor{
 		witnesses: witnesses,
 		config:    &r.config, stream: r.see(env.Bus), slog: env.Log, report: env.Report, keyring: ring, eraser: newEraser(env.Bus, env.Log),
-		standing: env.Standing, layout: env.Layout, epoch: env.Layout.Epoch(),
+		standing: env.Standing, layout: env.Layout, epoch: env.Layout.Epoch(), rouse: make(chan struct{}, 1),
 	}
 	a.outbox = newOutbox(env.Append, env.Actor, a.epoch)
 	a.ledger = newLedger(trust.New(env.Site.Origin, keys.PublicKey(env.Site.RootKey)), nil, own.Public())

@@ -370,7 +370,9 @@ func TestIntegrityFaultsCloseDispatch(t *testing.T) {
 		do   func(t *testing.T, s *testSite)
 		code string
 	}{
-		"the stream went back":        {see: func(s Stream) Stream { return other{Stream: s, last: 2} }, code: faultRollback},
+		"the stream went back": {see: func(s Stream) Stream {
+			return other{Stream: s, last: 2, state: func(s *bus.State) { s.Messages, s.Last = 2, 2 }}
+		}, code: faultRollback},
 		"the stream was written anew": {see: func(s Stream) Stream { return other{Stream: s, alter: true} }, code: faultFork},
 		"events were deleted": {see: func(s Stream) Stream {
 			return other{Stream: s, state: func(s *bus.State) { s.Messages--; s.Deleted++ }}

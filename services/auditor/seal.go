@@ -26,6 +26,7 @@ func (a *auditor) seal() (*head, error) {
 	if err != nil {
 		return nil, err
 	}
+	stated := a.ledger.stated
 	changed, err := a.commit(to)
 	if err != nil {
 		return nil, err
@@ -39,6 +40,7 @@ func (a *auditor) seal() (*head, error) {
 	a.state.change(func(s *status) {
 		s.head, s.through, s.covered, s.sealedAt = checkpoint, to.Through, to.Through, time.Now().UTC()
 		s.counts = c
+		s.told = without(s.told, stated)
 	})
 	a.board.changed(changed)
 	return &head{checkpoint: checkpoint, through: to.Through, closed: c.closed()}, nil

@@ -288,6 +288,7 @@ func (s *shift) onConnection(connected bool) {
 		s.away = time.Now()
 	}
 	s.mu.Unlock()
+	s.seals.connection()
 	s.peers.Connection(connected)
 	s.tell()
 }

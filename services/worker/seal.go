@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/banksman/banksman/events"
+	"github.com/banksman/banksman/services/internal/query"
 )
 
 // sealSubjects are all seals of the audit log, in whichever epoch; whether one may be believed is
@@ -26,10 +27,33 @@ type sealWatch struct {
 	mu      sync.Mutex
 	newest  seal
 	refused uint64        // the last one that was not believed
+	line    int           // changes as the connection comes and goes
+	heard   int           // the line on which the auditor said that dispatch is open
 	changed chan struct{} // closed and replaced with every newer seal
 }
 
-func newSealWatch() *sealWatch { return &sealWatch{changed: make(chan struct{})} }
+func newSealWatch() *sealWatch { return &sealWatch{line: 1, changed: make(chan struct{})} }
+
+// connection notes that the connection came or went.
+func (w *sealWatch) connection() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.line++
+}
+
+// onLine says on which line the worker is, and whether the auditor was heard on it.
+func (w *sealWatch) onLine() (line int, heard bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.line, w.heard == w.line
+}
+
+// hear notes on which line the auditor said that dispatch is open.
+func (w *sealWatch) hear(line int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.heard = line
+}
 
 // offer takes a seal if it is newer.
 func (w *sealWatch) offer(n seal) {
@@ -113,6 +137,31 @@ func (s *shift) readSeal(ctx context.Context) error {
 	return nil
 }
 
+// askWithin bounds one question to the auditor.
+const askWithin = 5 * time.Second
+
+// audited asks the auditor, once on every connection, whether dispatch is open;
+// otherwise it says why not. The bus may have come back with another stream or with a
+// part of the one it had, and then the newest seal in it says nothing; the auditor
+// answers "open" only after it has looked.
+func (s *shift) audited(ctx context.Context) (why string) {
+	line, heard := s.seals.onLine()
+	if heard {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, askWithin)
+	defer cancel()
+	var a query.AuditStatus
+	if err := s.env.Bus.Ask(ctx, query.Audit, struct{}{}, &a); err != nil {
+		return "waiting for the auditor"
+	}
+	if a.Dispatch != "open" {
+		return "dispatch closed by the auditor"
+	}
+	s.seals.hear(line)
+	return ""
+}
+
 // awaitSeal waits until the audit log covers a sequence and dispatch is open.
 func (s *shift) awaitSeal(ctx context.Context, job string, through uint64) (seal, error) {
 	began := time.Now()
@@ -122,6 +171,9 @@ func (s *shift) awaitSeal(ctx context.Context, job string, through uint64) (seal
 	for {
 		n, changed := s.seals.get()
 		why := n.covers(through)
+		if why == "" {
+			why = s.audited(ctx)
+		}
 		if why == "" {
 			return n, nil
 		}

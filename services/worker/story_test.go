@@ -180,6 +180,30 @@ func TestApprovedJobWaitsForTheSeal(t *testing.T) {
 	}
 }
 
+// After the bus went away, the newest seal in it says nothing until the auditor has
+// looked at what came back.
+func TestNoJobStartsUntilTheAuditorHasLooked(t *testing.T) {
+	y := newYard(t, rules)
+	y.closed.Store(true)
+	w := y.hire("worker", "").run()
+	id := y.propose([]string{"echo", "x"})
+	y.allow(id)
+	y.seal()
+	w.shows("the auditor's word", func(line string) bool { return strings.Contains(line, "dispatch closed") })
+	if j := y.job(id); j.Status != lifecycle.Approved {
+		t.Fatalf("status %q against the auditor's word", j.Status)
+	}
+	y.closed.Store(false)
+	if j := y.ends(id); j.Status != lifecycle.Succeeded {
+		t.Errorf("status %q afterwards", j.Status)
+	}
+	y.closed.Store(true) // it is asked once on each connection; from now on seals tell
+	next := y.propose([]string{"echo", "y"})
+	y.allow(next)
+	y.seal()
+	y.ends(next)
+}
+
 func TestForgedSealCoversNothing(t *testing.T) {
 	y := newYard(t, rules)
 	w := y.hire("worker", "").run()

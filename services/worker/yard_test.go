@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 	"github.com/banksman/banksman/services/internal/keys"
 	"github.com/banksman/banksman/services/internal/logserver"
 	"github.com/banksman/banksman/services/internal/policy"
+	"github.com/banksman/banksman/services/internal/query"
 	"github.com/banksman/banksman/services/internal/site"
 	"github.com/banksman/banksman/services/internal/standing"
 	"github.com/banksman/banksman/services/internal/trust"
@@ -46,7 +48,8 @@ type yard struct {
 	conns   map[string]*bus.Conn
 	voices  map[string]*bus.Appender
 	reads   *standing.Standing
-	n       int // jobs so far
+	n       int         // jobs so far
+	closed  atomic.Bool // what the played auditor says of dispatch
 }
 
 type signing struct{ *keys.Signer }
@@ -83,6 +86,7 @@ func newYard(t testing.TB, policyText string) *yard {
 	must(t, err)
 	y.reads = y.standing(y.conn("reader"))
 	y.publish(policyText)
+	y.serveAudit()
 	return y
 }
 
@@ -405,6 +409,22 @@ func freePort(t testing.TB) int {
 	must(t, err)
 	defer l.Close()
 	return l.Addr().(*net.TCPAddr).Port
+}
+
+// serveAudit plays the auditor, which has found nothing wrong unless y.closed.
+func (y *yard) serveAudit() {
+	y.t.Helper()
+	stop, err := y.conn("auditor").Serve(y.t.Context(), "banksman-auditor", "1.0.0", "audit log", map[string]bus.Endpoint{
+		query.Audit: func(context.Context, []byte) (any, error) {
+			dispatch := "open"
+			if y.closed.Load() {
+				dispatch = "closed"
+			}
+			return query.AuditStatus{Dispatch: dispatch}, nil
+		},
+	})
+	must(y.t, err)
+	y.t.Cleanup(stop)
 }
 
 // serveReady plays the index, for which these jobs wait for a start.

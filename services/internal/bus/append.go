@@ -200,6 +200,7 @@ const (
 	codeWrongLast       = 10071 // names the last sequence
 	codeWrongLastRace   = 10164 // a concurrent writer was first
 	codeStoreFailed     = 10077 // among others: a limit of the stream
+	codeNoStream        = 10059
 	codeAccountStorage  = 10002
 	codeMemoryResources = 10028
 	codeStorageExceeded = 10047

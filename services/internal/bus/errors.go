@@ -3,6 +3,8 @@ package bus
 import (
 	"errors"
 	"fmt"
+
+	"github.com/banksman/banksman/services/internal/grants"
 )
 
 // Errors to branch on.
@@ -11,6 +13,8 @@ var (
 	// answered. Whether an append was stored is then settled by the same
 	// [Appender] before its next append.
 	ErrOutage = errors.New("the bus did not answer in time")
+	// ErrNoStream is returned when the bus hosts no audited stream any more.
+	ErrNoStream = errors.New("the stream " + grants.Stream + " does not exist; somebody has deleted it, restore a backup")
 	// ErrFull is returned when the stream has reached its max_bytes.
 	ErrFull = errors.New("the stream is full; raise max_bytes of the bus or close the epoch")
 	// ErrNoResponder is returned when nobody serves a query.

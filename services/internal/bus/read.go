@@ -231,6 +231,9 @@ func (c *Conn) StreamState(ctx context.Context) (State, error) {
 	if err := json.Unmarshal(r.Data, &info); err != nil {
 		return State{}, fmt.Errorf("read the state of the stream: %w", err)
 	}
+	if info.Error != nil && info.Error.Code == codeNoStream {
+		return State{}, fmt.Errorf("ask for the state of the stream: %w", ErrNoStream)
+	}
 	if info.Error != nil {
 		return State{}, info.Error.refusal(subject)
 	}

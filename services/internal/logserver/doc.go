@@ -10,9 +10,11 @@
 //     first connection is accepted, and [Server.Reload] replaces them without
 //     dropping anybody who may stay.
 //   - [Start] returns only when the streams and queues exist with the settings
-//     that the guarantees need, and the audited stream is whole as far as its
-//     state shows. Otherwise it returns an error that says what to do:
-//     [*OldServer], [*NotDurable], bus.WeakSetting, bus.BrokenStream.
+//     that the guarantees need, and the audited stream holds its first events.
+//     Otherwise it returns an error that says what to do: [*OldServer],
+//     [*NotDurable], bus.WeakSetting, bus.BrokenStream. A hole further on is
+//     logged and served: the auditor names it, and no job starts until an admin
+//     has acknowledged it, which needs a bus.
 //   - [Server.Shutdown] returns after everything is written and every
 //     goroutine has ended.
 //

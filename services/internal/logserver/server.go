@@ -102,7 +102,7 @@ func (s *Server) open(ctx context.Context, login *keys.Login) error {
 	if err := s.putBack(ctx); err != nil {
 		return err
 	}
-	if err := s.admin.Provision(ctx, s.layout()); err != nil {
+	if err := s.tolerate(s.admin.Provision(ctx, s.layout())); err != nil {
 		return err
 	}
 	s.desk, err = s.admin.ServeDesk(context.WithoutCancel(ctx), s.opts.Pools)
@@ -112,6 +112,18 @@ func (s *Server) open(ctx context.Context, login *keys.Login) error {
 // layout is what the bus hosts.
 func (s *Server) layout() bus.Layout {
 	return bus.Layout{Pools: s.opts.Pools, MaxBytes: s.opts.MaxBytes, OutputMaxBytes: s.opts.OutputMaxBytes, OutputMaxAge: s.opts.OutputMaxAge}
+}
+
+// tolerate lets a stream with a hole be served, if it holds its first events: the
+// auditor then says what is lost, and no job starts until an admin has acknowledged it.
+// Without its first trust file nobody could believe anybody.
+func (s *Server) tolerate(err error) error {
+	var broken *bus.BrokenStream
+	if !errors.As(err, &broken) || broken.State.Messages == 0 || broken.State.First != 1 {
+		return err
+	}
+	s.opts.Log.Error("the stream has lost events; no job starts until an admin has acknowledged that with 'banksman audit ack'", "error", err)
+	return nil
 }
 
 // ready waits for the store.

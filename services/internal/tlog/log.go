@@ -200,6 +200,20 @@ func (l *Log) fail(err error) error {
 	return l.err
 }
 
+// Flush writes what was appended, so that a [Reader] sees it. It is not durable before
+// the next Seal.
+func (l *Log) Flush() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err != nil {
+		return l.err
+	}
+	if err := l.flush(); err != nil {
+		return l.fail(err)
+	}
+	return nil
+}
+
 // Size returns how many leaves were appended, sealed or not.
 func (l *Log) Size() int64 { l.mu.Lock(); defer l.mu.Unlock(); return l.size }
 
@@ -241,6 +255,11 @@ func (l *Log) Matches(leaf int64, rec Record, m Meta) error {
 	if err != nil {
 		return fmt.Errorf("compare leaf %d: %w", leaf, err)
 	}
+	return matches(leaf, b, rec, m)
+}
+
+// matches compares the bytes of a leaf with the entry of a record.
+func matches(leaf int64, b []byte, rec Record, m Meta) error {
 	logged, err := ParseEntry(b)
 	if err != nil {
 		return fmt.Errorf("compare leaf %d: %w: %w", leaf, ErrCorrupt, err)

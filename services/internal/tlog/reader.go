@@ -143,6 +143,15 @@ func (r *Reader) Record(i int64) (Record, error) {
 	return rec, nil
 }
 
+// Matches is [Log.Matches] for a leaf that is sealed.
+func (r *Reader) Matches(leaf int64, rec Record, m Meta) error {
+	b, err := readEntry(r.entries, r.offsets, leaf)
+	if err != nil {
+		return fmt.Errorf("compare leaf %d: %w", leaf, err)
+	}
+	return matches(leaf, b, rec, m)
+}
+
 func (r *Reader) frame(i int64) (block, payload []byte, err error) {
 	_, from, err := readOffsets(r.offsets, i-1)
 	if err != nil {
