@@ -45,10 +45,7 @@ func (d *door) cancel(w http.ResponseWriter, r *http.Request, from events.Propos
 	if _, err := d.own(r.Context(), id, from); err != nil { // before the id becomes a subject
 		return err
 	}
-	moved, stop, err := d.watch(id)
-	if err != nil {
-		return err
-	}
+	moved, stop := d.ears.watch(id)
 	defer stop()
 	if err := d.askCancel(r.Context(), id, reason, from); err != nil {
 		return err

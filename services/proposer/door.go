@@ -37,6 +37,7 @@ type door struct {
 	room     *room
 	quota    *quota
 	ledger   *ledger
+	ears     ears
 	requests sync.WaitGroup // being answered
 }
 
@@ -279,10 +280,7 @@ const deniedWithin = 5 * time.Second
 func (d *door) atOnce(ctx context.Context, id string, p *events.JobProposed) (lifecycle.Job, error) {
 	patience, cancel := context.WithTimeout(ctx, deniedWithin)
 	defer cancel()
-	moved, stop, err := d.watch(id)
-	if err != nil {
-		return lifecycle.Job{}, err
-	}
+	moved, stop := d.ears.watch(id)
 	defer stop()
 	var a query.Assessment
 	denied := d.env.Bus.Ask(patience, query.Assess, question(p), &a) == nil && a.Verdict == "deny"

@@ -43,15 +43,9 @@ func (d *door) job(w http.ResponseWriter, r *http.Request, from events.Proposer)
 	if err != nil {
 		return err
 	}
-	if _, err := d.own(r.Context(), id, from); err != nil { // an id that is none must not become a subject
-		return err
-	}
 	ctx, cancel := context.WithTimeout(r.Context(), time.Duration(min(waitMS, uint64(longest.Milliseconds())))*time.Millisecond)
 	defer cancel()
-	moved, stop, err := d.watch(id)
-	if err != nil {
-		return err
-	}
+	moved, stop := d.ears.watch(id)
 	defer stop()
 	for {
 		j, err := d.own(r.Context(), id, from)
@@ -86,21 +80,6 @@ func (d *door) detail(ctx context.Context, j lifecycle.Job) view.Detail {
 		v.Waiting = "a worker of pool " + j.Pool
 	}
 	return v
-}
-
-// watch signals when the stream has stored something about a job.
-func (d *door) watch(id string) (<-chan struct{}, func(), error) {
-	moved := make(chan struct{}, 1)
-	stop, err := d.env.Bus.Live(d.ending, events.Filter("job", id), func(events.Stored) {
-		select {
-		case moved <- struct{}{}:
-		default:
-		}
-	})
-	if err != nil {
-		return nil, nil, fmt.Errorf("watch job %s: %w", id, err)
-	}
-	return moved, stop, nil
 }
 
 // wait returns true when the job has moved or a tick has passed, false when
@@ -146,10 +125,7 @@ func (d *door) output(w http.ResponseWriter, r *http.Request, from events.Propos
 		return err
 	}
 	attempt, next := int(min(of, math.MaxInt32)), int(min(from0, math.MaxInt32))
-	moved, stop, err := d.watch(id)
-	if err != nil {
-		return err
-	}
+	moved, stop := d.ears.watch(id)
 	defer stop()
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	flush := http.NewResponseController(w)

@@ -47,6 +47,11 @@ func (r *Role) Run(ctx context.Context, env *host.Env) error {
 	if err != nil {
 		return err
 	}
+	deaf, err := d.ears.listen(ctx, env.Bus)
+	if err != nil {
+		return err
+	}
+	defer deaf()
 	listener, err := localsock.Listen(env.Layout.ProposerSocket())
 	if err != nil {
 		return fmt.Errorf("open the proposer's socket: %w", err)

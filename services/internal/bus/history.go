@@ -38,7 +38,7 @@ var errUnlinked = errors.New("events are not linked")
 func (c *Conn) linked(ctx context.Context, filter string) ([]events.Stored, error) {
 	known := map[uint64]events.Stored{}
 	last := uint64(0)
-	page, err := c.whole(ctx, grants.Stream, getRequest{Lasts: []string{filter}})
+	page, _, err := c.whole(ctx, grants.Stream, getRequest{Lasts: []string{filter}})
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (c *Conn) linked(ctx context.Context, filter string) ([]events.Stored, erro
 		}
 		delete(known, seq)
 		out = append(out, st)
-		expect, ok := predecessor(st, filter)
+		expect, ok := Predecessor(st, filter)
 		if !ok || expect >= seq {
 			return nil, errUnlinked
 		}
@@ -74,8 +74,10 @@ func (c *Conn) linked(ctx context.Context, filter string) ([]events.Stored, erro
 	return out, nil
 }
 
-// predecessor is the sequence before an event under its own filter.
-func predecessor(st events.Stored, filter string) (seq uint64, ok bool) {
+// Predecessor is the sequence before an event under its own filter, 0 for none, as
+// its writer named it and the server has checked; ok is false where the writer left
+// that out.
+func Predecessor(st events.Stored, filter string) (seq uint64, ok bool) {
 	s, err := events.ParseSubject(st.Subject)
 	if err != nil || s.Filter() != filter {
 		return 0, false
@@ -88,24 +90,39 @@ func predecessor(st events.Stored, filter string) (seq uint64, ok bool) {
 	return seq, err == nil
 }
 
+// newerMessages is how many events Newer takes; a job seldom has as many subjects.
+const newerMessages = 32
+
+// Newer returns the last event of each subject under the filters that was stored
+// after a sequence, in order, and the sequence through which that is all there was.
+// Through is 0 when the answer is not whole, because there is too much or because
+// the stream holds nothing under the filters: then the caller reads the stream.
+func (c *Conn) Newer(ctx context.Context, after uint64, filters ...string) (page []events.Stored, through uint64, err error) {
+	page, through, err = c.whole(ctx, grants.Stream, getRequest{Lasts: filters, Seq: after + 1, Batch: newerMessages})
+	if errors.Is(err, errUnlinked) || err == nil && len(page) >= newerMessages {
+		return nil, 0, nil
+	}
+	return page, through, err
+}
+
 // whole is page for an answer that is of use only when it is complete.
-func (c *Conn) whole(ctx context.Context, stream string, req getRequest) ([]events.Stored, error) {
+func (c *Conn) whole(ctx context.Context, stream string, req getRequest) (page []events.Stored, through uint64, err error) {
 	for {
 		if err := c.waitUp(ctx); err != nil {
-			return nil, unanswered("read stream "+stream, err)
+			return nil, 0, unanswered("read stream "+stream, err)
 		}
-		page, err := c.get(ctx, stream, req)
+		page, through, err := c.get(ctx, stream, req)
 		var refused *Refused
 		switch {
 		case err == nil:
-			return page, nil
+			return page, through, nil
 		case errors.As(err, &refused): // more subjects than the server gives at once
-			return nil, errUnlinked
+			return nil, 0, errUnlinked
 		case !transient(err):
-			return nil, unanswered("read stream "+stream, err)
+			return nil, 0, unanswered("read stream "+stream, err)
 		}
 		if cause := pause(ctx, retryPause); cause != nil {
-			return nil, outage("read stream "+stream, cause)
+			return nil, 0, outage("read stream "+stream, cause)
 		}
 	}
 }

@@ -33,8 +33,20 @@ type getRequest struct {
 	Last     string `json:"last_by_subj,omitempty"`
 	Batch    int    `json:"batch,omitempty"`
 	MaxBytes int    `json:"max_bytes,omitempty"`
-	// Lasts asks for the last message of every subject under the filters.
+	// Lasts asks for the last message of every subject under the filters, of those
+	// from Seq on.
 	Lasts []string `json:"multi_last,omitempty"`
+}
+
+// room is how many messages an answer may have, its end included.
+func (r getRequest) room() int {
+	switch {
+	case r.Batch > 0:
+		return r.Batch + 1
+	case len(r.Lasts) > 0:
+		return syncQueue
+	}
+	return 1
 }
 
 // many says whether the answer is a batch with an end of its own.
@@ -78,7 +90,7 @@ func (c *Conn) page(ctx context.Context, stream string, req getRequest) ([]event
 		if err := c.waitUp(ctx); err != nil {
 			return nil, unanswered(what, err)
 		}
-		page, err := c.get(ctx, stream, req)
+		page, _, err := c.get(ctx, stream, req)
 		if err == nil || (transient(err) && len(page) > 0) {
 			return page, nil
 		}
@@ -92,44 +104,71 @@ func (c *Conn) page(ctx context.Context, stream string, req getRequest) ([]event
 }
 
 // get makes one attempt. The answer comes to an inbox of its own, whose end
-// tells the server to forget the route of the answer.
-func (c *Conn) get(ctx context.Context, stream string, req getRequest) ([]events.Stored, error) {
+// tells the server to forget the route of the answer. Through is the sequence up
+// to which the server has looked, where it says so.
+func (c *Conn) get(ctx context.Context, stream string, req getRequest) (page []events.Stored, through uint64, err error) {
 	body, err := json.Marshal(req)
 	if err != nil {
-		return nil, fmt.Errorf("write a direct get: %w", err)
+		return nil, 0, fmt.Errorf("write a direct get: %w", err)
 	}
 	subject := c.api + "DIRECT.GET." + stream
-	inbox := c.nc.NewInbox()
-	sub, err := c.nc.SubscribeSync(inbox)
+	answer, done, err := c.inbox(ctx, req.room())
 	if err != nil {
-		return nil, c.outcome(ctx, err)
+		return nil, 0, err
 	}
-	defer func() { _ = sub.Unsubscribe() }()
-	var page []events.Stored
+	defer done()
 	for i := 0; ; i++ {
 		attempt, done := c.fly(ctx, subject, attemptTimeout)
 		if i == 0 {
-			if err := c.nc.PublishRequest(subject, inbox, body); err != nil {
+			if err := c.nc.PublishRequest(subject, answer.name, body); err != nil {
 				done()
-				return nil, c.outcome(attempt, err)
+				return nil, 0, c.outcome(attempt, err)
 			}
 		}
-		m, err := sub.NextMsgWithContext(attempt)
-		if err != nil {
-			err = c.outcome(attempt, err)
-		}
+		m, err := answer.next(attempt)
 		done()
 		if err != nil {
-			return page, err
+			return page, 0, err
 		}
 		st, end, err := readAnswer(subject, m, req.many())
+		if end && err == nil {
+			through, _ = strconv.ParseUint(m.Header.Get(headerUpTo), 10, 64)
+		}
 		if err != nil || end {
-			return page, err
+			return page, through, err
 		}
 		page = append(page, st)
 		if !req.many() {
-			return page, nil
+			return page, 0, nil
 		}
+	}
+}
+
+// inbox is where the answer to one request comes.
+type inbox struct {
+	name string
+	came chan *nats.Msg
+}
+
+// inbox makes one with room for so many messages that nobody has taken yet.
+// The client would set aside room for the longest answer there is.
+func (c *Conn) inbox(ctx context.Context, room int) (in inbox, done func(), err error) {
+	in = inbox{name: c.nc.NewInbox(), came: make(chan *nats.Msg, room)}
+	sub, err := c.nc.ChanSubscribe(in.name, in.came)
+	if err != nil {
+		return in, nil, c.outcome(ctx, err)
+	}
+	return in, func() { _ = sub.Unsubscribe() }, nil
+}
+
+// next waits for a message; attempt is a flight, which the end of the connection
+// ends.
+func (in inbox) next(attempt context.Context) (*nats.Msg, error) {
+	select {
+	case m := <-in.came:
+		return m, nil
+	case <-attempt.Done():
+		return nil, ended(context.Cause(attempt))
 	}
 }
 
@@ -161,6 +200,7 @@ const (
 	headerTime     = "Nats-Time-Stamp"
 	headerPending  = "Nats-Num-Pending"
 	headerLast     = "Nats-Last-Sequence"
+	headerUpTo     = "Nats-UpTo-Sequence"
 )
 
 // What it adds where.

@@ -68,7 +68,7 @@ func (c *Conn) Texts(ctx context.Context, digests []string) (map[string][]byte, 
 		for _, d := range some {
 			filters = append(filters, events.PrefixText+"."+d+".*")
 		}
-		page, err := c.whole(ctx, grants.TextStream, getRequest{Lasts: filters})
+		page, _, err := c.whole(ctx, grants.TextStream, getRequest{Lasts: filters})
 		if err != nil {
 			return nil, fmt.Errorf("read kept texts: %w", err)
 		}

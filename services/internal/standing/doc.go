@@ -5,11 +5,16 @@
 //
 // Each answer is read from the stream when it is asked for, never from a copy
 // that may lag: a revoked key or a stricter policy binds the very next
-// decision. What is unchanged since the last question is not parsed again.
+// decision. What is unchanged since the last question is neither sent nor parsed
+// again: one question, about job and trust file or policy and trust file together, asks
+// for what is newer. A job that was folded before is folded on from there only where
+// each newer event names the one before it, and read whole again otherwise, as after
+// every new trust file and wherever the stream ends before what was seen of it.
 //
 // # Who owns what
 //
-// A Standing owns its trust book and its parsed policy. It is safe for
+// A Standing owns its trust book, its parsed policy and the few hundred jobs that it
+// was asked for last. It is safe for
 // concurrent use.
 //
 // # What can go wrong

@@ -7,8 +7,6 @@ import (
 	"sync"
 
 	"github.com/banksman/banksman/events"
-	"github.com/banksman/banksman/events/lifecycle"
-	"github.com/banksman/banksman/services/internal/jobs"
 	"github.com/banksman/banksman/services/internal/policy"
 	"github.com/banksman/banksman/services/internal/trust"
 )
@@ -18,6 +16,7 @@ type Reader interface {
 	Last(ctx context.Context, filter string) (events.Stored, bool, error)
 	Read(ctx context.Context, from uint64, filter string, limit int) ([]events.Stored, error)
 	History(ctx context.Context, job string) ([]events.Stored, error)
+	Newer(ctx context.Context, after uint64, filters ...string) (page []events.Stored, through uint64, err error)
 }
 
 // Standing reads what is in force.
@@ -31,6 +30,8 @@ type Standing struct {
 	trustFault error      // what the book cannot get past
 	policySeq  uint64     // the event that policy was parsed from
 	policy     *policy.Policy
+	trusted    uint64 // between trustSeq and here there is no other, by one answer of the bus
+	jobs       shelf
 }
 
 // New makes a Standing over a book that pins the root key.
@@ -96,6 +97,9 @@ func closes(e events.Event, err error, before *events.TrustPublished) bool {
 
 // Policy returns the policy in force.
 func (s *Standing) Policy(ctx context.Context) (*policy.Policy, error) {
+	if p, err := s.samePolicy(ctx); p != nil || err != nil {
+		return p, err
+	}
 	st, found, err := s.bus.Last(ctx, policyFilter)
 	if err != nil {
 		return nil, fmt.Errorf("read the policy in force: %w", err)
@@ -134,6 +138,23 @@ func (s *Standing) Policy(ctx context.Context) (*policy.Policy, error) {
 	return p, nil
 }
 
+// samePolicy returns the policy that was in force the last time, if the stream holds
+// no newer one and no newer trust file; nil if that is not so or not known.
+func (s *Standing) samePolicy(ctx context.Context) (*policy.Policy, error) {
+	s.mu.Lock()
+	p, seq := s.policy, s.policySeq
+	after := min(seq, s.trusted)
+	s.mu.Unlock()
+	if p == nil {
+		return nil, nil
+	}
+	page, through, err := s.newer(ctx, after, policyFilter)
+	if err != nil || through < seq || len(beyond(page, seq)) > 0 {
+		return nil, err
+	}
+	return p, nil
+}
+
 // placed refuses a policy that does not stand where its admin has signed it to
 // stand. Who owns the store could otherwise put an old one into force again.
 func (s *Standing) placed(ctx context.Context, e events.Event) error {
@@ -145,25 +166,4 @@ func (s *Standing) placed(ctx context.Context, e events.Event) error {
 		return fmt.Errorf("policy in force: event %d was signed to follow event %d and does not; an admin has to publish it anew", e.Seq, e.Expect)
 	}
 	return nil
-}
-
-// Job folds what the stream holds of a job. The error is jobs.ErrUnknown when
-// it holds nothing, or when the id is none.
-func (s *Standing) Job(ctx context.Context, id string) (lifecycle.Job, error) {
-	if events.For("job.proposed", events.SiteScope, id, events.SiteScope).Valid() != nil { // a wildcard would be every job
-		return lifecycle.Job{}, fmt.Errorf("job %q: %w", id, jobs.ErrUnknown)
-	}
-	history, err := s.bus.History(ctx, id)
-	if err != nil {
-		return lifecycle.Job{}, fmt.Errorf("read job %s: %w", id, err)
-	}
-	if len(history) == 0 {
-		return lifecycle.Job{}, fmt.Errorf("job %s: %w", id, jobs.ErrUnknown)
-	}
-	if err := s.Refresh(ctx); err != nil {
-		return lifecycle.Job{}, err
-	}
-	j, _ := jobs.Fold(s.book, history)
-	j.ID = id // also where no proposal can be believed
-	return j, nil
 }

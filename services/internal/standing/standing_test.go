@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -110,6 +111,14 @@ func (b *twice) Last(ctx context.Context, filter string) (events.Stored, bool, e
 	return b.Reader.Last(ctx, filter)
 }
 
+func (b *twice) Newer(ctx context.Context, after uint64, filters ...string) ([]events.Stored, uint64, error) {
+	page, through, err := b.Reader.Newer(ctx, after, filters...)
+	if b.on && slices.Contains(filters, events.Filter("policy", "main")) {
+		page, through = append(page, b.again), b.again.Seq
+	}
+	return page, through, err
+}
+
 // An admin is revoked between two questions to the bus: the policy that came
 // after is not believed by the file before.
 func TestPolicyOfAnAdminRevokedMeanwhile(t *testing.T) {
@@ -140,6 +149,15 @@ func (b *hooked) Last(ctx context.Context, filter string) (events.Stored, bool, 
 		b.before(filter)
 	}
 	return b.Reader.Last(ctx, filter)
+}
+
+func (b *hooked) Newer(ctx context.Context, after uint64, filters ...string) ([]events.Stored, uint64, error) {
+	for _, filter := range filters {
+		if b.before != nil {
+			b.before(filter)
+		}
+	}
+	return b.Reader.Newer(ctx, after, filters...)
 }
 
 func TestManyTrustFiles(t *testing.T) {
@@ -223,6 +241,9 @@ func (s silent) Read(context.Context, uint64, string, int) ([]events.Stored, err
 	return nil, s.err
 }
 func (s silent) History(context.Context, string) ([]events.Stored, error) { return nil, s.err }
+func (s silent) Newer(context.Context, uint64, ...string) ([]events.Stored, uint64, error) {
+	return nil, 0, s.err
+}
 
 func TestManyAskAtOnce(t *testing.T) {
 	s := stage.New(t, stage.Options{Policy: rules("good")})
