@@ -299,6 +299,43 @@ func TestShareOfLooking(t *testing.T) {
 	}
 }
 
+// Rules look at each byte a few times at most, whatever the text and however
+// it is split: what is counted is work, so that a slow machine counts the same.
+func TestLookingIsBounded(t *testing.T) {
+	const most = 32 // looks for each byte; one that repeats itself for every byte has hundreds
+	rules := New(Value{"A", fake("x", 40)}, Value{"B", fake("y", 400)}, Value{"C", strings.Repeat("abcdefg\n", 8)})
+	all := texts()
+	all["nearly a value"] = []byte(strings.Repeat(fake("y", 399)+"!", 1<<20/400))
+	all["headers"] = []byte(strings.Repeat("authorization: basic ", 1<<20/21))
+	all["nested quotes"] = []byte(strings.Repeat(`"password":"a`, 1<<20/13))
+	for name, text := range all {
+		for _, size := range []int{32 << 10, 100, 1} {
+			if size == 1 {
+				text = text[:64<<10]
+			}
+			s := rules.Stream(func([]byte) {})
+			for i := 0; i < len(text); i += size {
+				s.Write(text[i:min(len(text), i+size)])
+			}
+			s.Close()
+			looked := int64(0)
+			for _, st := range s.stages {
+				looked += st.looked
+			}
+			limit := most * int64(len(text))
+			if name == "sk" { // begins a token at every third byte: its share is spent, and the rest withheld
+				limit = shareBurst + shareOf*int64(len(text))
+			}
+			if looked > limit {
+				t.Errorf("%s in writes of %d: %.1f looks for each byte", name, size, float64(looked)/float64(len(text)))
+			}
+			if (s.Withheld() > 0) != (name == "sk") {
+				t.Errorf("%s in writes of %d: %d bytes are withheld", name, size, s.Withheld())
+			}
+		}
+	}
+}
+
 // Memory does not grow with the stream.
 func TestMemoryIsBounded(t *testing.T) {
 	s := New(Value{"S", fake("", 2000)}).Stream(func([]byte) {})

@@ -9,6 +9,10 @@ const (
 	// shareBurst how many of them may be saved up.
 	shareOf    = 64
 	shareBurst = shareOf * 64 << 10
+	// patienceOf is the part by which what a rule waits for has to grow before it
+	// is asked again: whoever writes byte by byte makes it look at each byte a few
+	// times, and not at all of them for each byte.
+	patienceOf = 8
 )
 
 // stage applies the rules of one table.
@@ -31,9 +35,11 @@ type stage struct {
 	rules  []rule
 	secret int // where a secret may begin there
 	need   int
+	asking int // length of buf when the rules were asked last
 	rest   tail
 
-	share    int // bytes that may still be looked ahead
+	looked   int64 // bytes that rules have looked at
+	share    int   // bytes that may still be looked ahead
 	paid     int // buf up to here has earned its share
 	count    int
 	withheld int64
@@ -146,10 +152,13 @@ func (s *stage) ask(eof bool) bool {
 			best = f
 		}
 	}
+	s.looked += int64(looked)
 	if waits {
 		if best.verdict == yes {
 			s.secret = min(s.secret, best.from)
 		}
+		s.asking = len(s.buf)
+		s.need = max(s.need, s.asking+(s.asking-s.at)/patienceOf)
 		return false
 	}
 	s.asked = false
@@ -236,11 +245,12 @@ func (s *stage) settle() {
 		s.at -= from
 		s.secret -= from
 		s.need -= from
+		s.asking -= from
 	}
 }
 
 // held says whether an idle stage could pass on something.
-func (s *stage) held() bool { return s.shown < s.free() }
+func (s *stage) held() bool { return s.shown < s.free() || s.asked && len(s.buf) > s.asking }
 
 // free is the offset before which nothing secret can stand.
 func (s *stage) free() int {
@@ -256,6 +266,13 @@ func (s *stage) free() int {
 	return len(s.buf)
 }
 
-// idle passes on what was held back only because a secret might begin with it,
-// as far as it is no secret by itself. It still counts as the beginning of one.
-func (s *stage) idle() { s.show(s.free()) }
+// idle asks what waits for more once again with what there is, and passes on what
+// was held back only because a secret might begin with it, as far as it is no
+// secret by itself. It still counts as the beginning of one.
+func (s *stage) idle() {
+	if s.asked && len(s.buf) > s.asking {
+		s.need = 0
+		s.scan(false)
+	}
+	s.show(s.free())
+}
