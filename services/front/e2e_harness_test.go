@@ -1,8 +1,11 @@
 package front_test
 
 import (
+	"flag"
 	"fmt"
 	"os"
+	"runtime"
+	"strconv"
 	"testing"
 
 	"github.com/banksman/banksman/services/internal/lab"
@@ -17,7 +20,12 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == engineWord {
 		os.Exit(engine(os.Args[2:]))
 	}
-	dir, err := os.MkdirTemp("", "banksman-e2e-")
+	flag.Parse()
+	err := flag.Set("test.parallel", strconv.Itoa(atOnceTests()))
+	var dir string
+	if err == nil {
+		dir, err = os.MkdirTemp("", "banksman-e2e-")
+	}
 	if err == nil {
 		binary, err = lab.Build(dir, "cmd/banksman")
 	}
@@ -31,6 +39,15 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	os.RemoveAll(dir)
 	os.Exit(code)
+}
+
+// atOnceTests is how many stories are told beside each other. They wait for other
+// processes most of the time, so that the number of processors says little.
+func atOnceTests() int {
+	if lab.RaceEnabled {
+		return max(3, runtime.GOMAXPROCS(0))
+	}
+	return max(6, runtime.GOMAXPROCS(0))
 }
 
 // inbox returns what waits for a person.

@@ -117,7 +117,7 @@ func TestKilledSupervisor(t *testing.T) {
 		t.Errorf("%+v, salvage %+v", round.End, round.Salvage)
 	}
 	h.leave()
-	left, err := os.ReadDir(h.shift.tends[0].journal.dir)
+	left, err := os.ReadDir(h.shift.tends[0].journal.Dir())
 	must(t, err)
 	for _, e := range left {
 		if strings.HasSuffix(e.Name(), recordSuffix) {

@@ -88,7 +88,7 @@ func (t *tender) pruneLogs() {
 	if keep == 0 {
 		return
 	}
-	list, err := os.ReadDir(t.journal.dir)
+	list, err := os.ReadDir(t.journal.Dir())
 	if err != nil {
 		return
 	}

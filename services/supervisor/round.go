@@ -36,7 +36,7 @@ func (t *tender) round(ctx context.Context, p loop.Project) error {
 	}
 	start := t.start(p, newest+1, agent)
 	rec := record{Project: t.name, Round: events.RoundID(t.name, start.Number), Marker: rand.Text()}
-	if err := t.journal.put(rec, true); err != nil {
+	if err := t.journal.Put(rec, true); err != nil {
 		return err
 	}
 	seq, err := t.s.env.Append.Append(ctx, events.For("round.started", t.name, rec.Round, t.s.me.actor), 0, start)
@@ -259,7 +259,7 @@ func (t *tender) revoke(round string) {
 }
 
 func (t *tender) forget(r record) {
-	if err := t.journal.drop(r.Round); err != nil {
+	if err := t.journal.Drop(r); err != nil {
 		t.log.Warn("a round's file could not be removed; the next start looks at it again", "error", err)
 	}
 }

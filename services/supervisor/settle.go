@@ -62,7 +62,7 @@ func lasting(ctx context.Context, d time.Duration) (context.Context, context.Can
 }
 
 func (t *tender) keepRecord(rec record) {
-	if err := t.journal.put(rec, !t.s.env.Bus.Connected()); err != nil {
+	if err := t.journal.Put(rec, !t.s.env.Bus.Connected()); err != nil {
 		t.log.Error("the end of a round is in memory only until the bus has it", "round", rec.Round, "error", err)
 	}
 }

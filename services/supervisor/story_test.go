@@ -226,7 +226,7 @@ func TestASupervisorThatDiedLeavesAnInterruptedRound(t *testing.T) {
 	p := y.project("demo")
 	agent, err := prepare(tend.cfg, os.Getenv("PATH"))
 	must(t, err)
-	must(t, tend.journal.put(record{Project: "demo", Round: "demo-1", Marker: "gone"}, true))
+	must(t, tend.journal.Put(record{Project: "demo", Round: "demo-1", Marker: "gone"}, true))
 	_, err = dead.shift.env.Append.Append(ctx, events.For("round.started", "demo", "demo-1", "supervisor"), 0, tend.start(p, 1, agent))
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(dir, "half.txt"), []byte("half\n"), 0o644))
@@ -238,7 +238,7 @@ func TestASupervisorThatDiedLeavesAnInterruptedRound(t *testing.T) {
 		t.Errorf("%+v, salvage %+v %+v", r.End, r.Salvage, r.SalvageFailed)
 	}
 	y.await("demo", "halted", func(p loop.Project) bool { return p.Loop.Status == loop.Halted && p.Round.Number() == 1 })
-	if list, err := tend.journal.leftovers(); err != nil || len(list) != 0 {
+	if list, err := tend.journal.Leftovers(); err != nil || len(list) != 0 {
 		t.Errorf("round files are left: %v, %v", list, err)
 	}
 	if _, err := os.Stat(dead.shift.env.Layout.Token("agent", "demo-1")); err == nil {

@@ -55,7 +55,7 @@ func (t *tender) open() error {
 	if t.journal, err = openJournal(stateDir(t.s.env, t.s.me.actor, t.name)); err != nil {
 		return err
 	}
-	if t.left, err = t.journal.leftovers(); err != nil {
+	if t.left, err = t.journal.Leftovers(); err != nil {
 		t.log.Error("rounds of an earlier run cannot be read; look at their files", "error", err)
 	}
 	for _, r := range t.left {

@@ -23,7 +23,7 @@ func TestABusThatIsAwayLosesNothing(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(y.ground, "go"), nil, 0o644))
 	eventually(t, "the agent ends", func() bool { _, err := os.Stat(filepath.Join(y.ground, "end")); return err == nil })
 	eventually(t, "the round's end is on disk", func() bool {
-		list, err := h.shift.tends[0].journal.leftovers()
+		list, err := h.shift.tends[0].journal.Leftovers()
 		return err == nil && len(list) == 1 && list[0].Looked && list[0].Salvaged != nil
 	})
 	y.open()
@@ -46,7 +46,7 @@ func TestASupervisorStoppedWithoutItsBusSaysItLater(t *testing.T) {
 	y.srv.Shutdown()
 	h.shows("the bus is away")
 	h.leave()
-	if list, err := h.shift.tends[0].journal.leftovers(); err != nil || len(list) != 1 || list[0].Ended == nil || list[0].Ended.Outcome != outcomeStopped {
+	if list, err := h.shift.tends[0].journal.Leftovers(); err != nil || len(list) != 1 || list[0].Ended == nil || list[0].Ended.Outcome != outcomeStopped {
 		t.Fatalf("%+v, %v", list, err)
 	}
 	y.open()

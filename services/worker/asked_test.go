@@ -43,7 +43,7 @@ func TestACancelRequestEndsTheRunningJob(t *testing.T) {
 		t.Errorf("%d cancellations, %+v (%v)", len(list), e.Payload, err)
 	}
 	w.leave()
-	nothingIn(t, w.shift.journal.dir)
+	nothingIn(t, w.shift.journal.Dir())
 	if _, err := os.Stat(y.work("after")); err == nil {
 		t.Error("it went on")
 	}

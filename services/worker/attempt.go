@@ -162,7 +162,7 @@ func (s *shift) start(ctx context.Context, j lifecycle.Job, seen sight, sealed s
 	a := &attempt{job: j, seen: seen, rec: record{
 		Job: j.ID, Pool: j.Pool, Attempt: claimed.Attempt, Session: s.me.session, Marker: cryptorand.Text(),
 	}}
-	if err := s.journal.put(a.rec, true); err != nil {
+	if err := s.journal.Put(a.rec, true); err != nil {
 		s.waits(j.ID, "cannot record attempts, so that nothing starts ("+cause(err)+")", time.Now())
 		return nil, err
 	}
@@ -257,7 +257,7 @@ func (s *shift) counts(a *attempt, started uint64, page []events.Stored) bool {
 }
 
 func (s *shift) forget(r record) {
-	if err := s.journal.drop(r); err != nil {
+	if err := s.journal.Drop(r, spoolSuffix); err != nil {
 		s.log.Warn("an attempt's file could not be removed; the next start looks at it again", "error", err)
 	}
 }
@@ -282,7 +282,7 @@ func (s *shift) perform(a *attempt) {
 		s.log.Error("output of a job is in memory only until the bus has it", "job", a.job.ID, "error", err)
 	}
 	a.rec.Finished, a.rec.Cancelled = result.payload(a.started, s.me.actor)
-	if err := s.journal.put(a.rec, !s.env.Bus.Connected()); err != nil {
+	if err := s.journal.Put(a.rec, !s.env.Bus.Connected()); err != nil {
 		s.log.Error("the result of a job is in memory only until the bus has it", "job", a.job.ID, "error", err)
 	}
 	s.release(a)

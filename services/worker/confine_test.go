@@ -44,7 +44,7 @@ func TestFolderOfADeadAttemptIsClearedAtTheNextStart(t *testing.T) {
 	must(t, os.Mkdir(scratch, 0o755))
 	w := y.hire("worker", "", func(c *Config) { c.Scratch = scratch })
 	r := record{Job: "job9", Pool: "default", Attempt: 1, Session: "gone", Marker: "marker-of-nobody"}
-	must(t, w.shift.journal.put(r, false))
+	must(t, w.shift.journal.Put(r, false))
 	_, err := w.shift.furnish(r)
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(w.shift.room(r).tmp(), "left"), nil, 0o600))

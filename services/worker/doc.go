@@ -25,8 +25,8 @@
 //   - A proposal that a worker declines, or that somebody took who died, is looked
 //     at by the others of the pool without waiting for the queue.
 //   - A drained worker takes nothing new and waits for its jobs however long they
-//     take; a signal bounds that by drain_s, and a second one ends it. What it ends
-//     is made again elsewhere where the approval covers another attempt.
+//     take; a signal bounds that by drain_s. What it ends then is made again elsewhere
+//     where the approval covers another attempt; a second signal cancels it.
 //   - A worker that sees a peer's session silent for longer than the lease, while
 //     it was itself connected the whole time, lets the peer's attempts lapse.
 //

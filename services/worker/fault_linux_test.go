@@ -40,7 +40,7 @@ func TestRemovedStateDoesNotLoseAResult(t *testing.T) {
 	id, open := atGate(y, "gate")
 	y.seal()
 	y.await(id, "running", running)
-	must(t, os.RemoveAll(w.shift.journal.dir))
+	must(t, os.RemoveAll(w.shift.journal.Dir()))
 	open()
 	if j := y.ends(id); j.Status != lifecycle.Succeeded {
 		t.Errorf("status %q", j.Status)
@@ -52,7 +52,7 @@ func TestRemovedStateDoesNotLoseAResult(t *testing.T) {
 		t.Errorf("the next job is %q", j.Status)
 	}
 	w.leave()
-	nothingIn(t, w.shift.journal.dir)
+	nothingIn(t, w.shift.journal.Dir())
 }
 
 // A job removes its own working directory, and another one is proposed there.
@@ -78,7 +78,7 @@ func TestRemovedWorkDirectory(t *testing.T) {
 func TestFullDiskStopsStartsAndLosesNothing(t *testing.T) {
 	y := newYard(t, rules)
 	w := y.hire("worker", "")
-	dir := w.shift.journal.dir
+	dir := w.shift.journal.Dir()
 	disk := lab.NewDisk(t, dir, "64k")
 	w.run()
 	gate := y.work("gate")

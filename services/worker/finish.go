@@ -84,7 +84,7 @@ func (s *shift) fence(ctx context.Context, job string, started, seen uint64) (fe
 // sweep ends whatever attempts of an earlier life have left running, before
 // anything new starts, and returns these attempts.
 func (s *shift) sweep() []record {
-	left, err := s.journal.leftovers()
+	left, err := s.journal.Leftovers()
 	if err != nil {
 		s.log.Error("attempts of an earlier run cannot be read; look at their files", "error", err)
 	}

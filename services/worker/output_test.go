@@ -3,7 +3,6 @@ package worker
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -264,31 +263,6 @@ func TestTornSpoolEndsAtTheLastWholeChunk(t *testing.T) {
 	must(t, err)
 	if streams, _ := collect(t, next); string(streams["stdout"]) != "some output" {
 		t.Errorf("kept %q", streams["stdout"])
-	}
-}
-
-func TestJournal(t *testing.T) {
-	j, err := openJournal(filepath.Join(t.TempDir(), "a", "b"))
-	must(t, err)
-	r := record{Job: "job1", Pool: "default", Attempt: 2, Session: "s1", Marker: "m"}
-	must(t, j.put(r, true))
-	r.Finished = &events.JobFinished{Started: 13, Outcome: "failed", ExitCode: 3}
-	must(t, j.put(r, false))
-	must(t, os.WriteFile(filepath.Join(j.dir, "torn.1.s"+recordSuffix), []byte("{"), 0o600))
-	must(t, os.WriteFile(filepath.Join(j.dir, "job9.1.s"+recordSuffix), []byte(`{"job":"job8","attempt":1,"session":"s"}`), 0o600))
-	left, err := j.leftovers()
-	if err == nil || len(left) != 1 || left[0].name() != r.name() || left[0].Finished.ExitCode != 3 || !left[0].ended() {
-		t.Errorf("leftovers %+v, %v", left, err)
-	}
-	must(t, os.WriteFile(j.spool(r), nil, 0o600))
-	must(t, j.drop(r))
-	must(t, j.drop(r))
-	if left, _ := j.leftovers(); len(left) != 0 {
-		t.Errorf("leftovers %+v after drop", left)
-	}
-	var fail *os.PathError
-	if _, err := openJournal(filepath.Join(j.dir, "torn.1.s"+recordSuffix, "x")); !errors.As(err, &fail) {
-		t.Errorf("a journal inside a file: %v", err)
 	}
 }
 

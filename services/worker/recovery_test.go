@@ -109,7 +109,7 @@ func TestKilledWorker(t *testing.T) {
 		t.Errorf("status %q", j.Status)
 	}
 	w.leave()
-	nothingIn(t, w.shift.journal.dir)
+	nothingIn(t, w.shift.journal.Dir())
 }
 
 // claimed lets a session that dies at once start a job, and returns what it
@@ -140,7 +140,7 @@ func TestAttemptOfADeadWorkerLapsesAtItsNextStart(t *testing.T) {
 	y := newYard(t, rules)
 	id, r := abandoned(t, y)
 	w := y.hire("worker", "")
-	must(t, w.shift.journal.put(r, true))
+	must(t, w.shift.journal.Put(r, true))
 	left := exec.Command("sleep", "600")
 	left.Env = append(os.Environ(), proc.MarkerVariable+"="+r.Marker)
 	must(t, left.Start())
@@ -154,7 +154,7 @@ func TestAttemptOfADeadWorkerLapsesAtItsNextStart(t *testing.T) {
 		t.Errorf("status %q", j.Status)
 	}
 	w.leave()
-	nothingIn(t, w.shift.journal.dir)
+	nothingIn(t, w.shift.journal.Dir())
 }
 
 func TestResultOfADeadWorkerIsPublishedAtItsNextStart(t *testing.T) {
@@ -166,7 +166,7 @@ func TestResultOfADeadWorkerIsPublishedAtItsNextStart(t *testing.T) {
 	must(t, rest.keep())
 	j := y.job(id)
 	r.Finished = &events.JobFinished{Started: j.Current().StartedSeq, Outcome: "failed", ExitCode: 7}
-	must(t, w.shift.journal.put(r, true))
+	must(t, w.shift.journal.Put(r, true))
 	w.run()
 	if j := y.ends(id); j.Status != lifecycle.Failed || j.Current().Result.ExitCode != 7 {
 		t.Errorf("status %q, %+v", j.Status, j.Current().Result)
@@ -183,7 +183,7 @@ func TestLateResultIsAcceptedOnceAndMarked(t *testing.T) {
 	y.say("other", "job.lapsed", "default", id, j.LastSeq, &events.JobLapsed{Started: j.Current().StartedSeq, SilentS: 60, Why: "lease"})
 	w := y.hire("worker", "")
 	r.Finished = &events.JobFinished{Started: j.Current().StartedSeq, Outcome: "succeeded"}
-	must(t, w.shift.journal.put(r, true))
+	must(t, w.shift.journal.Put(r, true))
 	w.run()
 	y.await(id, "reported late", func(j lifecycle.Job) bool {
 		return j.Status == lifecycle.Lost && j.Current().Result != nil && j.Current().Late

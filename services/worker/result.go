@@ -67,7 +67,7 @@ func ended(o proc.Outcome, waitErr error, ending string) result {
 	case o.Fenced, o.Cancelled && ending == reasonFenced:
 		f.Outcome, f.Error = "failed", reasonFenced
 		return result{finished: f, class: classFenced}
-	case o.Cancelled && ending == reasonAsked:
+	case o.Cancelled && (ending == reasonAsked || ending == reasonHurried):
 		return result{finished: f, stopped: true}
 	case o.Cancelled:
 		return result{finished: f, stopped: true, class: classStopped}

@@ -29,6 +29,7 @@ func TestResults(t *testing.T) {
 		"time limit":     {ended(proc.Outcome{ExitCode: -1, TimedOut: true}, nil, ""), "timed_out", -1, classTimeout, false},
 		"steward lost":   {ended(proc.Outcome{}, proc.ErrStewardLost, ""), "failed", 0, classSignal, false},
 		"stopped":        {ended(proc.Outcome{ExitCode: -1, Cancelled: true}, nil, reasonStopped), "", -1, classStopped, true},
+		"hurried":        {ended(proc.Outcome{ExitCode: -1, Cancelled: true}, nil, reasonHurried), "", -1, classDone, true},
 		"asked":          {ended(proc.Outcome{ExitCode: -1, Cancelled: true}, nil, reasonAsked), "", -1, classDone, true},
 		"fenced":         {ended(proc.Outcome{ExitCode: -1, Cancelled: true}, nil, reasonFenced), "failed", -1, classFenced, false},
 		"not held":       {ended(proc.Outcome{ExitCode: -1, Fenced: true}, nil, ""), "failed", -1, classFenced, false},

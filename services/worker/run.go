@@ -19,6 +19,7 @@ import (
 // Reasons for which a worker ends what it runs.
 const (
 	reasonStopped = "worker stopped"
+	reasonHurried = "worker stopped at once" // whoever stops it will not wait, nor have it run elsewhere
 	reasonFenced  = "the worker could not confirm its heartbeats, so another one may run the job again"
 )
 
@@ -185,7 +186,13 @@ func (s *shift) drain(ctx, signalled context.Context, drained <-chan struct{}) {
 	}
 	s.enterPhase("stopping; waits for running jobs")
 	if !s.quiet(time.Duration(s.cfg.DrainS)*time.Second, drained, s.env.Hurry) {
-		s.cancelAll(reasonStopped)
+		reason := reasonStopped
+		select {
+		case <-s.env.Hurry:
+			reason = reasonHurried
+		default:
+		}
+		s.cancelAll(reason)
 		s.quiet(time.Duration(s.cfg.GraceS)*time.Second+settleFor, drained, nil)
 	}
 	select {

@@ -23,7 +23,7 @@ func (s *shift) room(r record) room {
 	if s.cfg.Scratch == "" {
 		return room{}
 	}
-	return room{filepath.Join(s.cfg.Scratch, "banksman-"+r.name())}
+	return room{filepath.Join(s.cfg.Scratch, "banksman-"+r.Name())}
 }
 
 // furnish makes the attempt's folders.

@@ -53,7 +53,7 @@ func TestStoppingWorkerCancelsWhatDoesNotEnd(t *testing.T) {
 	if j := y.job(id); j.Status != lifecycle.Cancelled || !strings.Contains(j.Ending, reasonStopped) {
 		t.Errorf("status %q, ending %q", j.Status, j.Ending)
 	}
-	nothingIn(t, w.shift.journal.dir)
+	nothingIn(t, w.shift.journal.Dir())
 }
 
 func TestFailedJobIsTriedAgainAsOftenAsApproved(t *testing.T) {

@@ -237,7 +237,7 @@ func TestExpiredApprovalStartsNothing(t *testing.T) {
 		t.Errorf("status %q, attempts %v, tainted %v", j.Status, j.Attempts, j.TaintCode)
 	}
 	nothingIn(t, filepath.Join(y.ground, "work"))
-	nothingIn(t, w.shift.journal.dir)
+	nothingIn(t, w.shift.journal.Dir())
 }
 
 func TestTwoWorkersStartAJobOnce(t *testing.T) {
@@ -291,5 +291,5 @@ func TestResultArrivesAfterTheBusWasAway(t *testing.T) {
 		t.Errorf("output %q", got)
 	}
 	w.leave()
-	nothingIn(t, w.shift.journal.dir)
+	nothingIn(t, w.shift.journal.Dir())
 }
