@@ -1,7 +1,7 @@
 #!/bin/sh
 # Verify the evidence bundle of one job with sha256sum, openssl, xxd, base64 and awk:
 #
-#   verify.sh BUNDLE SITE ROOT_KEY
+#   [TSA_CA=FILE] verify.sh BUNDLE SITE ROOT_KEY
 #
 # SITE is the site's name, ROOT_KEY its root's public key ("ed25519:..."); both must
 # come from somewhere else than the bundle. Exits 0 when the bundle proves what it
@@ -47,7 +47,7 @@ for f in * .*; do
   case $f in .|..|'*'|'.*') continue ;; esac
   [ -f "$f" ] && [ ! -L "$f" ] || fail "$f is not a file"
   case $f in
-    checkpoint|job|later.entries) continue ;;
+    checkpoint|checkpoint.tsr|job|later.entries) continue ;;
     *.text)
       [ ${#f} -eq 69 ] || fail "$f: no proof covers such a file"
       case ${f%.text} in *[!0-9a-f]*) fail "$f: no proof covers such a file" ;; esac
@@ -218,6 +218,22 @@ done
 [ -n "$ok" ] || fail "the checkpoint is not signed by a key of the newest trust file"
 awk 'NR > 4 && (NF != 3 || $1 != "\342\200\224") { exit 1 }' checkpoint || fail "the checkpoint has a line that is no signature"
 
+# --- when the head existed. Whose certificate vouches for the authority is TSA_CA's matter;
+# without it the stamp only has to be whole.
+stamped=
+if [ -f checkpoint.tsr ]; then
+  openssl ts -reply -in checkpoint.tsr -text >"$tmp/stamp" 2>/dev/null || fail "checkpoint.tsr is no time stamp"
+  stamped=$(sed -n 's/^Time stamp: //p' "$tmp/stamp")
+  vouch=${TSA_CA:-}
+  if [ -z "$vouch" ]; then
+    openssl ts -reply -in checkpoint.tsr -token_out -out "$tmp/token" 2>/dev/null &&
+      openssl pkcs7 -inform DER -in "$tmp/token" -print_certs -out "$tmp/certs" 2>/dev/null || fail "checkpoint.tsr carries no certificate"
+    vouch=$tmp/certs
+  fi
+  openssl ts -verify -data checkpoint -in checkpoint.tsr -CAfile "$vouch" -partial_chain -no_check_time >/dev/null 2>&1 ||
+    fail "checkpoint.tsr is no stamp of this head by an authority that is vouched for"
+fi
+
 # --- nothing of the job came later
 if [ "$last" -eq $((size - 1)) ]; then
   [ ! -f later.entries ] || fail "later.entries: nothing comes later"
@@ -259,6 +275,7 @@ done <"$tmp/erased"
 
 newest=$(line time "$(ls -d "$tmp/later"/* 2>/dev/null | tail -n 1 | grep . || echo "$last.entry")")
 echo "ok: job $job, $count events, all of it in a signed head of $size entries"
+[ -z "$stamped" ] || echo "stamped: the head existed at $stamped${TSA_CA:+, by an authority that $TSA_CA vouches for}"
 [ -z "$gone" ] || echo "erased by order: the words of leaves$gone"
 [ -z "$withheld" ] || echo "withheld: the headers or payload of leaves$withheld"
 [ -z "$newest" ] || echo "the last entry is of $(date -u -d "@$((newest / 1000000000))" +%Y-%m-%dT%H:%M:%SZ 2>/dev/null || echo "$newest ns")"

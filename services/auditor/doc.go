@@ -27,7 +27,8 @@
 //
 // It also holds the auditor to its own word: each head that was published on the
 // stream, or that somebody kept ([Options.Anchor]), must be a head of this log, and
-// witnesses are asked what they have seen of it. [Drill] attacks a log made for it and
+// witnesses are asked what they have seen of it, and heads that a time-stamping
+// authority has stamped must be heads of this log. [Drill] attacks a log made for it and
 // shows which layer finds what.
 //
 // # Who owns what

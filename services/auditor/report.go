@@ -67,6 +67,8 @@ type Report struct {
 	// that no audit.violation_found names.
 	Unbelieved int64 `json:"unbelieved,omitzero"`
 	Unreported int64 `json:"unreported,omitzero"`
+	// Stamps are the heads that time-stamping authorities have stamped.
+	Stamps []StampedHead `json:"stamps,omitempty"`
 	// Texts counts the words of people that are kept as events name them, Erased
 	// those that an admin had deleted.
 	Texts  int64 `json:"texts,omitzero"`

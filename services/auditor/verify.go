@@ -3,6 +3,7 @@ package auditor
 import (
 	"cmp"
 	"context"
+	"crypto/x509"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -39,6 +40,7 @@ type Options struct {
 	RootKey  keys.PublicKey // pinned; trust files are believed if it signed them
 	MaxAge   time.Duration  // without a bus, how old a head may be; 0 is 24 hours
 	Bus      Newest         // nil to verify offline
+	TSARoots *x509.CertPool // who may vouch for time-stamping authorities, nil for nobody
 	Texts    Texts          // nil where the words of people cannot be asked for
 	// Witnesses says whose cosignatures the head needs, nil for nobody's.
 	Witnesses    *witness.Policy
@@ -92,7 +94,7 @@ func (v *verifier) judge(ctx context.Context) error {
 	v.judgeTail(ctx, v.log.Live)
 	v.judgeWitnesses(ctx, v.checkpoint)
 	v.judgePast(&v.log)
-	if err := v.judgeTexts(ctx); err != nil {
+	if err := errors.Join(v.judgeStamps(), v.judgeTexts(ctx)); err != nil {
 		return err
 	}
 	v.finish(&v.log)

@@ -307,7 +307,7 @@ func combine(chain []*verifier) Report {
 	if len(chain) == 1 {
 		return r
 	}
-	r.FirstBadLeaf, r.Gaps, r.Faults, r.Notes = nil, nil, nil, nil
+	r.FirstBadLeaf, r.Gaps, r.Faults, r.Notes, r.Stamps = nil, nil, nil, nil, nil
 	r.Unbelieved, r.Unreported, r.Texts, r.Erased = 0, 0, 0, 0
 	var bad [3]reasons
 	for _, v := range chain {
@@ -323,6 +323,7 @@ func combine(chain []*verifier) Report {
 		r.Gaps, r.Faults = append(r.Gaps, v.report.Gaps...), append(r.Faults, v.report.Faults...)
 		r.Unbelieved, r.Unreported = r.Unbelieved+v.report.Unbelieved, r.Unreported+v.report.Unreported
 		r.Texts, r.Erased = r.Texts+v.report.Texts, r.Erased+v.report.Erased
+		r.Stamps = append(r.Stamps, v.report.Stamps...)
 		for _, n := range v.report.Notes {
 			r.Notes = append(r.Notes, name+": "+n)
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/banksman/banksman/services/internal/keys"
 	"github.com/banksman/banksman/services/internal/query"
 	"github.com/banksman/banksman/services/internal/site"
+	"github.com/banksman/banksman/services/internal/view"
 	"github.com/banksman/banksman/services/internal/witness"
 )
 
@@ -47,18 +48,22 @@ func (a *app) auditStatusCommand() *cobra.Command {
 }
 
 func (a *app) auditVerifyCommand() *cobra.Command {
-	var log, bundle, anchor, witnesses string
+	var log, bundle, anchor, witnesses, tsaCA string
 	var maxAge time.Duration
 	var pinned pins
 	cmd := &cobra.Command{
 		Use: "verify", Short: "Verify the log: integrity, authenticity, completeness, freshness", Args: cobra.NoArgs,
 		Long: "Verify the log from its own files, without trusting any service. Beside a running bus it\nalso checks that the signed head covers the newest event, waiting up to 5 s for the seal.\nExits 0 only when all four verdicts are ok, 3 when nothing but freshness is unknown, else 1.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			roots, err := certificates(tsaCA)
+			if err != nil {
+				return err
+			}
 			switch {
 			case bundle != "" && log != "":
 				return usage("verify one at a time", "--bundle and --log exclude each other")
 			case bundle != "":
-				return a.verifyBundle(cmd, evidence.Options{Dir: bundle, MaxAge: maxAge}, pinned)
+				return a.verifyBundle(cmd, evidence.Options{Dir: bundle, MaxAge: maxAge, TSARoots: roots}, pinned)
 			case pinned != pins{}:
 				return usage("inside a site's folder they are known", "--origin and --root-key go with --bundle")
 			}
@@ -66,7 +71,7 @@ func (a *app) auditVerifyCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			o := auditor.Options{Origin: s.Origin, RootKey: keys.PublicKey(s.RootKey), MaxAge: maxAge}
+			o := auditor.Options{Origin: s.Origin, RootKey: keys.PublicKey(s.RootKey), MaxAge: maxAge, TSARoots: roots}
 			o.AllEpochs(l)
 			if err := moreToBelieve(&o, anchor, witnesses); err != nil {
 				return err
@@ -95,6 +100,7 @@ func (a *app) auditVerifyCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&anchor, "checkpoint", "", "a signed head that was kept elsewhere; the log must have grown out of it")
 	cmd.Flags().StringVar(&witnesses, "witness-policy", "", "policy file whose quorum must have cosigned the head; witnesses with a URL are asked")
+	cmd.Flags().StringVar(&tsaCA, "tsa-ca", "", "certificates, in PEM, that vouch for time-stamping authorities")
 	cmd.Flags().StringVar(&bundle, "bundle", "", "verify this bundle of one job instead, offline")
 	pinned.flags(cmd)
 	cmd.Flags().StringVar(&log, "log", "", "verify this copy of a log folder instead, offline")
@@ -177,6 +183,12 @@ func printVerdicts(w io.Writer, r auditor.Report) {
 		fmt.Fprintf(w, "first bad leaf %d of %s\n", *r.FirstBadLeaf, r.FirstBadIn)
 	} else if r.FirstBadLeaf != nil {
 		fmt.Fprintf(w, "first bad leaf %d\n", *r.FirstBadLeaf)
+	}
+	for _, s := range r.Stamps {
+		fmt.Fprintf(w, "the head of %d entries existed at %s, says %s\n", s.Size, s.Time.Format(time.RFC3339), view.Printable(s.TSA))
+	}
+	if r.Erased > 0 {
+		fmt.Fprintf(w, "%d text(s) of people are kept, %d were erased by order\n", r.Texts, r.Erased)
 	}
 	for _, n := range r.Notes {
 		fmt.Fprintf(w, "note: %s\n", n)

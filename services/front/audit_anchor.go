@@ -28,12 +28,15 @@ type anchored struct {
 
 func (a *app) auditAnchorCommand() *cobra.Command {
 	var file, repo string
+	var t stamping
 	cmd := &cobra.Command{
-		Use: "anchor", Short: "Leave the signed head somewhere else: in a file or in a git commit", Args: cobra.NoArgs,
-		Long: "Write the newest signed head to a new file, or commit it to a git work tree. Whoever keeps it\ncan later show that the log was put back or told anew: 'banksman audit verify --checkpoint FILE'.",
+		Use: "anchor", Short: "Leave the signed head somewhere else: in a file, a git commit or a time stamp", Args: cobra.NoArgs,
+		Long: "Write the newest signed head to a new file, or commit it to a git work tree. Whoever keeps it\ncan later show that the log was put back or told anew: 'banksman audit verify --checkpoint FILE'.\nWith --tsa, an authority stamps it (RFC 3161); the stamp is kept beside the log, and verify\nchecks it. Where the authority is out of reach, --tsq FILE writes the request, and --tsr FILE\ntakes the answer. The authority learns a digest and nothing else.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if (file == "") == (repo == "") {
-				return usage("give --file FILE or --git DIR", "anchor: name one place")
+			if n := t.count(); n+given(file)+given(repo) != 1 {
+				return usage("give one of --file, --git, --tsa, --tsq and --tsr", "anchor: name one place")
+			} else if n == 1 {
+				return a.anchorStamp(cmd.Context(), t)
 			}
 			r, err := a.openLog()
 			if err != nil {
@@ -64,6 +67,7 @@ func (a *app) auditAnchorCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&file, "file", "", "file to write; it must not exist yet, unless it holds this head")
 	cmd.Flags().StringVar(&repo, "git", "", "git work tree to commit to")
+	t.flags(cmd)
 	return cmd
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -12,10 +13,12 @@ import (
 	"github.com/banksman/banksman/services/internal/evidence"
 	"github.com/banksman/banksman/services/internal/keys"
 	"github.com/banksman/banksman/services/internal/tlog"
+	"github.com/banksman/banksman/services/internal/view"
 )
 
 func (a *app) auditExportCommand() *cobra.Command {
 	var to, tiles string
+	var stamped bool
 	cmd := &cobra.Command{
 		Use: "export JOB --to DIR", Short: "Write the evidence of one job, or with --tiles the whole log, for others to verify", Args: cobra.MaximumNArgs(1),
 		Long: "Write every event of a job, the trust files that judge it, their proofs, the signed head and\nthe proof that no event is missing into a new folder, with the words of people that they\nname, which are read from the bus. 'banksman audit verify --bundle DIR'\nand scripts/verify.sh check it anywhere, with the site's name and the root's public key.",
@@ -36,7 +39,11 @@ func (a *app) auditExportCommand() *cobra.Command {
 				return err
 			}
 			defer done()
-			made, err := evidence.Write(cmd.Context(), r, kept, args[0], to)
+			from := evidence.Source{Log: r, Texts: kept}
+			if err := a.stampedHead(&from, stamped); err != nil {
+				return err
+			}
+			made, err := evidence.Write(cmd.Context(), from, args[0], to)
 			if err != nil {
 				return err
 			}
@@ -50,6 +57,7 @@ func (a *app) auditExportCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&to, "to", "", "folder to make")
+	cmd.Flags().BoolVar(&stamped, "stamped", false, "as of the newest head that has a time stamp, which goes with it")
 	cmd.Flags().StringVar(&tiles, "tiles", "", "folder to make with the whole log as C2SP tlog-tiles, without payloads")
 	return cmd
 }
@@ -191,6 +199,12 @@ func (a *app) verifyBundle(cmd *cobra.Command, o evidence.Options, p pins) error
 		fmt.Fprintf(w, "job %s, %d events in a head of %d entries, root %s\n", r.Job, r.Events, r.Size, r.Root)
 		if r.FirstBadLeaf != nil {
 			fmt.Fprintf(w, "first bad leaf %d\n", *r.FirstBadLeaf)
+		}
+		if r.Stamp != nil {
+			fmt.Fprintf(w, "the head existed at %s, says %s\n", r.Stamp.Time.Format(time.RFC3339), view.Printable(r.Stamp.TSA))
+			if !r.Stamp.Vouched {
+				fmt.Fprintln(w, "note: nobody vouches for who made the stamp; name the authority's certificate with --tsa-ca")
+			}
 		}
 		if len(r.Erased) > 0 {
 			fmt.Fprintf(w, "note: the words that leaves %v name were erased by order\n", r.Erased)

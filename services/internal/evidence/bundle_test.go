@@ -45,13 +45,13 @@ func TestBundleOfTheLastEvent(t *testing.T) {
 func TestExportRefuses(t *testing.T) {
 	y := story(t)
 	r := y.seal()
-	if _, err := Write(t.Context(), r, nil, "job-", filepath.Join(y.dir, "x")); err == nil || !strings.Contains(err.Error(), "3 jobs") {
+	if _, err := Write(t.Context(), Source{Log: r}, "job-", filepath.Join(y.dir, "x")); err == nil || !strings.Contains(err.Error(), "3 jobs") {
 		t.Errorf("an ambiguous prefix: %v", err)
 	}
-	if _, err := Write(t.Context(), r, nil, "nobody", filepath.Join(y.dir, "x")); !errors.Is(err, ErrNoJob) {
+	if _, err := Write(t.Context(), Source{Log: r}, "nobody", filepath.Join(y.dir, "x")); !errors.Is(err, ErrNoJob) {
 		t.Errorf("an unknown job: %v", err)
 	}
-	if _, err := Write(t.Context(), r, nil, "job-a", y.dir); err == nil {
+	if _, err := Write(t.Context(), Source{Log: r}, "job-a", y.dir); err == nil {
 		t.Error("a folder that is there was overwritten")
 	}
 	if left, _ := filepath.Glob(filepath.Join(y.dir, ".x*")); len(left) > 0 {

@@ -21,6 +21,7 @@
 //
 //	job               the job's id and a line feed
 //	checkpoint        the signed head (C2SP tlog-checkpoint), cosignatures included
+//	checkpoint.tsr    a time stamp of the file checkpoint (RFC 3161), where one was made
 //	N.entry           leaf N: an event of the job, a trust file that judges it, or the
 //	                  order by which a text that the job names was erased
 //	N.headers         its stored headers, as the digest in the entry covers them

@@ -32,6 +32,8 @@ type Report struct {
 	HeadTime string `json:"head_time"` // stream time of the last event under the head
 	Events   int    `json:"events"`    // of the job
 
+	Stamp *Stamped `json:"stamp,omitempty"` // of the head
+
 	FirstBadLeaf *int64  `json:"first_bad_leaf,omitempty"`
 	Withheld     []int64 `json:"withheld,omitempty"` // leaves whose headers or payload are not in the bundle
 	// Words of people that the job's events name.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"crypto/x509"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -29,7 +30,9 @@ type Options struct {
 	Origin  string         // the site's name
 	RootKey keys.PublicKey // pinned; trust files are believed if it signed them
 	MaxAge  time.Duration  // how old the head may be; 0 is 24 hours
-	Now     func() time.Time
+	// TSARoots may vouch for the authority that stamped the head, nil for nobody.
+	TSARoots *x509.CertPool
+	Now      func() time.Time
 }
 
 const defaultMaxAge = 24 * time.Hour
@@ -73,6 +76,7 @@ func Verify(ctx context.Context, o Options) (Report, error) {
 	v.judgeJob()
 	v.judgeRest()
 	v.judgeTexts()
+	v.judgeStamp()
 	v.judgeSigner()
 	return v.finish(), nil
 }
@@ -97,6 +101,7 @@ type verifier struct {
 	job      string
 	head     tlog.Checkpoint
 	hasRest  bool
+	stamped  bool
 	leaves   map[int64]*leaf
 	ofJob    []int64
 	headTime time.Time
@@ -137,6 +142,8 @@ func (v *verifier) list() error {
 			v.leaves[n].has[kind] = true
 		case isText:
 			v.files[digest] = true
+		case e.Name() == stampFile:
+			v.stamped = true
 		case e.Name() == laterFile:
 			v.hasRest = true
 		case e.Name() == checkpointFile:

@@ -22,6 +22,7 @@ var ErrNoJob = errors.New("the signed log holds no event of this job")
 const (
 	jobFile        = "job"
 	checkpointFile = "checkpoint"
+	stampFile      = "checkpoint.tsr"
 	laterFile      = "later.entries"
 )
 
@@ -54,17 +55,22 @@ type Place struct {
 // Find looks a job up in the log; a unique prefix of its id will do. It reads the
 // whole log once.
 func Find(ctx context.Context, r *tlog.Reader, job string) (Place, error) {
-	if !plainID(job) {
-		return Place{}, fmt.Errorf("find job %q: that cannot be an id", job)
-	}
 	cp, err := r.Checkpoint()
 	if err != nil {
 		return Place{}, err
 	}
+	return find(ctx, r, cp, job)
+}
+
+// find looks a job up under a head.
+func find(ctx context.Context, r *tlog.Reader, cp tlog.Checkpoint, job string) (Place, error) {
+	if !plainID(job) {
+		return Place{}, fmt.Errorf("find job %q: that cannot be an id", job)
+	}
 	p := Place{Checkpoint: cp, Erased: map[string]int64{}}
 	found := map[string][]int64{}
 	mark, trust, text := []byte("\njob "+job), []byte("\nsubject bm.trust."), []byte("\nsubject bm.text.")
-	err = walk(ctx, r, 0, cp.Size, func(leaf int64, entry []byte) error {
+	err := walk(ctx, r, 0, cp.Size, func(leaf int64, entry []byte) error {
 		if bytes.Contains(entry, trust) {
 			p.Trust = append(p.Trust, leaf)
 		}
@@ -138,13 +144,29 @@ func Prove(r *tlog.Reader, leaf int64, head tlog.Checkpoint) (Proof, error) {
 	return Proof{Index: leaf, Path: path, Checkpoint: head.Note}, err
 }
 
+// Source is what bundles are made of.
+type Source struct {
+	Log *tlog.Reader
+	// Texts are the kept words of people; without them a bundle withholds them.
+	Texts Texts
+	// Head is the signed head that the bundle is about; the zero value is the newest.
+	Head tlog.Checkpoint
+	// Stamp is the answer of a time-stamping authority about the head, nil for none.
+	Stamp []byte
+}
+
 // Write makes the bundle of a job in a folder that must not exist yet. The folder
-// appears whole or not at all. Without the kept texts the bundle withholds them.
-func Write(ctx context.Context, r *tlog.Reader, kept Texts, job, dir string) (made Made, err error) {
+// appears whole or not at all.
+func Write(ctx context.Context, from Source, job, dir string) (made Made, err error) {
 	if _, err := os.Lstat(dir); err == nil {
 		return Made{}, fmt.Errorf("export job %s to %s: the folder is there already; name another", job, dir)
 	}
-	place, err := Find(ctx, r, job)
+	if from.Head.Size == 0 {
+		if from.Head, err = from.Log.Checkpoint(); err != nil {
+			return Made{}, err
+		}
+	}
+	place, err := find(ctx, from.Log, from.Head, job)
 	if err != nil {
 		return Made{}, err
 	}
@@ -157,7 +179,7 @@ func Write(ctx context.Context, r *tlog.Reader, kept Texts, job, dir string) (ma
 			err = errors.Join(err, os.RemoveAll(draft))
 		}
 	}()
-	w := writer{ctx: ctx, log: r, kept: kept, dir: draft, place: place}
+	w := writer{ctx: ctx, log: from.Log, kept: from.Texts, stamp: from.Stamp, dir: draft, place: place}
 	if err := w.all(); err != nil {
 		return Made{}, fmt.Errorf("export job %s to %s: %w", place.Job, dir, err)
 	}
@@ -174,6 +196,7 @@ type writer struct {
 	ctx   context.Context
 	log   *tlog.Reader
 	kept  Texts // nil for none
+	stamp []byte
 	dir   string
 	place Place
 	later int64
@@ -186,6 +209,11 @@ func (w *writer) all() error {
 	}
 	if err := w.file(checkpointFile, w.place.Checkpoint.Note); err != nil {
 		return err
+	}
+	if w.stamp != nil {
+		if err := w.file(stampFile, w.stamp); err != nil {
+			return err
+		}
 	}
 	leaves := slices.Concat(w.place.Trust, w.place.Leaves)
 	slices.Sort(leaves)

@@ -158,7 +158,7 @@ func (y *yard) seal() *tlog.Reader {
 func (y *yard) export(job string) string {
 	y.t.Helper()
 	dir := filepath.Join(y.t.TempDir(), "bundle")
-	if _, err := Write(y.t.Context(), y.seal(), y, job, dir); err != nil {
+	if _, err := Write(y.t.Context(), Source{Log: y.seal(), Texts: y}, job, dir); err != nil {
 		y.t.Fatal(err)
 	}
 	return dir

@@ -95,7 +95,7 @@ var owners = []owner{
 	{"github.com/gofrs/flock", []string{"services/host"}, nil, "host owns the lock on a role of a folder"},
 	{"github.com/adrg/xdg", []string{"services/internal/site"}, nil, "site owns where things lie"},
 	{"github.com/google/uuid", []string{"services/proposer"}, nil, "the proposer alone names jobs"},
-	{"github.com/google/renameio/v2", []string{"services/front", "services/host/embed", "services/internal/imported", "services/internal/index", "services/internal/keys", "services/internal/logserver", "services/monitor"}, nil,
+	{"github.com/google/renameio/v2", []string{"services/front", "services/host/embed", "services/internal/imported", "services/internal/index", "services/internal/keys", "services/internal/logserver", "services/internal/tsa", "services/monitor"}, nil,
 		"each owner of a file replaces it whole"},
 	{"golang.org/x/sys", []string{"services/internal/index", "services/internal/keys", "services/internal/proc", "services/internal/tlog", "services/front"},
 		[]string{"services/worker", "services/supervisor"}, "whoever owns a promise that only the kernel keeps; front turns a signal's name into an exit code"},

@@ -101,8 +101,12 @@ func (l Layout) BusStore() string             { return filepath.Join(l.State(), 
 func (l Layout) BusEpoch() string             { return filepath.Join(l.State(), "bus.epoch") }
 func (l Layout) BusConf() string              { return filepath.Join(l.Run(), "bus.conf") }
 func (l Layout) AuditLog() string             { return l.AuditLogOf(l.Epoch()) }
+func (l Layout) AuditStamps() string          { return l.AuditLog() + StampsSuffix }
 func (l Layout) AuditIndex() string           { return filepath.Join(l.State(), "audit", "index.db") }
 func (l Layout) AuditHead() string            { return l.AuditHeadOf(l.Epoch()) }
+
+// StampsSuffix, after the folder of a log, makes that of the time stamps of its heads.
+const StampsSuffix = ".stamps"
 
 // AuditLogOf is the folder of an epoch's audit log.
 func (l Layout) AuditLogOf(epoch int) string {
