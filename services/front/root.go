@@ -75,7 +75,7 @@ func (a *app) root() *cobra.Command {
 	root.AddCommand(a.lsCommand(), a.showCommand(), a.inboxCommand(), a.approveCommand(), a.denyCommand(), a.revokeCommand(), a.commentCommand(), a.waiveCommand(), a.grantCommand(), a.eventsCommand(), a.policyCommand())
 	root.AddCommand(a.loopCommand(), a.roundCommand(), a.alertCommand(), a.watchCommand(), a.mcpCommand(), a.hookCommand())
 	root.AddCommand(a.tailCommand(), a.replayCommand())
-	root.AddCommand(a.auditCommand(), a.textCommand(), a.versionCommand())
+	root.AddCommand(a.auditCommand(), a.backupCommand(), a.restoreCommand(), a.textCommand(), a.versionCommand())
 	root.AddCommand(a.roleCommands()...)
 	a.checkArguments(root)
 	return root

@@ -24,6 +24,11 @@ func (e *Held) Error() string {
 	return fmt.Sprintf("run %s from %s: %s runs it already; stop that process first", e.Role, e.Dir, e.By)
 }
 
+// Claim claims a role of a folder for a command that does its work for a while.
+func Claim(l site.Layout, command, role string) (release func(), err error) {
+	return lockRoles(l, command, "", []string{role})
+}
+
 // lockRoles claims the roles of a folder for this process. The kernel releases
 // the claims when the process ends, however it ends.
 func lockRoles(l site.Layout, command, instance string, names []string) (unlock func(), err error) {

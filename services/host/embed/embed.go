@@ -83,6 +83,13 @@ func (b *embedded) start(ctx context.Context) error {
 	return err
 }
 
+// Quiet starts the bus of a site that is stopped, for this process alone: nobody else can
+// connect.
+func Quiet(ctx context.Context, l site.Layout, s host.SiteConfig, c host.BusConfig, log *slog.Logger) (host.Bus, error) {
+	c.Listen = "127.0.0.1:-1"
+	return Start(ctx, l, s, c, log)
+}
+
 func options(l site.Layout, c host.BusConfig, file events.TrustPublished, log *slog.Logger) logserver.Options {
 	address, port, _ := net.SplitHostPort(c.Listen) // validated
 	n, _ := strconv.Atoi(port)

@@ -63,8 +63,10 @@ func (e *BrokenStream) Error() string {
 		grants.Stream, e.Invariant, e.State.Messages, e.State.First, e.State.Last, e.State.Deleted)
 }
 
-// Stored is the configuration of the audited stream.
-func (l Layout) Stored() jetstream.StreamConfig { return l.stored() }
+// Streams are the configurations of the streams whose loss would be one.
+func (l Layout) Streams() []jetstream.StreamConfig {
+	return []jetstream.StreamConfig{l.stored(), l.output(), l.texts()}
+}
 
 // stored is the configuration of the audited stream.
 func (l Layout) stored() jetstream.StreamConfig {
@@ -137,7 +139,7 @@ func (c *Conn) Provision(ctx context.Context, l Layout) error {
 	if err != nil {
 		return fmt.Errorf("provision the bus: %w", err)
 	}
-	for _, want := range []jetstream.StreamConfig{l.stored(), l.output(), l.texts()} {
+	for _, want := range l.Streams() {
 		if err := ensureStream(ctx, js, want); err != nil {
 			return err
 		}
@@ -157,15 +159,15 @@ func (c *Conn) Provision(ctx context.Context, l Layout) error {
 	return c.intact(ctx, js, state)
 }
 
-// DropStream deletes the audited stream, for who makes it again in the same breath. Only
-// the bus's own role may.
-func (c *Conn) DropStream(ctx context.Context) error {
+// DropStream deletes a stream, for who makes it again in the same breath. Only the bus's
+// own role may.
+func (c *Conn) DropStream(ctx context.Context, name string) error {
 	js, err := jetstream.New(c.nc)
 	if err == nil {
-		err = js.DeleteStream(ctx, grants.Stream)
+		err = js.DeleteStream(ctx, name)
 	}
 	if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
-		return fmt.Errorf("delete stream %s: %w", grants.Stream, err)
+		return fmt.Errorf("delete stream %s: %w", name, err)
 	}
 	return nil
 }

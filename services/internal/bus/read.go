@@ -67,6 +67,12 @@ func (c *Conn) LastSeq(ctx context.Context) (uint64, error) {
 	return st.Seq, err
 }
 
+// Page returns some of what a stream holds from a sequence on, in order; nothing when
+// there is nothing more.
+func (c *Conn) Page(ctx context.Context, stream string, from uint64) ([]events.Stored, error) {
+	return c.readFrom(ctx, stream, from, ">", pageMessages)
+}
+
 // Read returns up to limit events under a filter, in order, from a sequence
 // on. It may return fewer than there are when they are large; none means that
 // there are none.

@@ -77,3 +77,6 @@ func (s *Site) Outpost(actor string) *Site {
 	}
 	return o
 }
+
+// Elsewhere is the folder of a site at another place, which somebody else makes.
+func (s *Site) Elsewhere(dir string) *Site { return &Site{t: s.t, Bin: s.Bin, Dir: dir, Env: s.Env} }

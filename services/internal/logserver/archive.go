@@ -16,6 +16,7 @@ import (
 	"github.com/klauspost/compress/s2"
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats-server/v2/server/archive"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/banksman/banksman/events"
 	"github.com/banksman/banksman/services/internal/grants"
@@ -133,50 +134,63 @@ func syncFolder(dir string) error {
 	return f.Sync()
 }
 
-// putBack makes the stream from the archive, if there is one. Until the archive is gone
+// ArchivePath is the file from which a stream is made again at the start, if it is there.
+func ArchivePath(storeDir, stream string) string {
+	return filepath.Join(filepath.Dir(storeDir), stream+".archive")
+}
+
+// putBackAll makes every stream again that has an archive.
+func (s *Server) putBackAll(ctx context.Context) error {
+	for _, c := range s.layout().Streams() {
+		if err := s.putBack(ctx, c); err != nil {
+			return fmt.Errorf("make stream %s again: %w", c.Name, err)
+		}
+	}
+	return nil
+}
+
+// putBack makes a stream from its archive, if there is one. Until the archive is gone
 // nobody could connect, so whatever the stream holds is what an interrupted attempt left.
-func (s *Server) putBack(ctx context.Context) error {
-	f, err := os.Open(s.opts.Archive)
+func (s *Server) putBack(ctx context.Context, c jetstream.StreamConfig) error {
+	path := ArchivePath(s.opts.StoreDir, c.Name)
+	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("make the stream again: %w", err)
+		return err
 	}
 	defer f.Close()
-	if err := s.admin.DropStream(ctx); err != nil {
+	if err := s.admin.DropStream(ctx, c.Name); err != nil {
 		return err
 	}
 	account, err := s.srv.LookupAccount(string(grants.Core))
 	if err != nil {
-		return fmt.Errorf("make the stream again: %w", err)
+		return err
 	}
-	config, err := s.streamConfig()
+	config, err := serverConfig(c)
 	if err != nil {
 		return err
 	}
 	if _, err := account.RestoreStreamV2(config, f); err != nil {
-		return fmt.Errorf("make the stream again from %s: %w", s.opts.Archive, err)
+		return fmt.Errorf("read %s: %w", path, err)
 	}
-	if err := os.Remove(s.opts.Archive); err != nil {
-		return fmt.Errorf("make the stream again: %w", err)
+	if err := os.Remove(path); err != nil {
+		return err
 	}
-	s.opts.Log.Info("the stream was made again from its archive")
-	return syncFolder(filepath.Dir(s.opts.Archive))
+	s.opts.Log.Info("a stream was made again from its archive", "stream", c.Name)
+	return syncFolder(filepath.Dir(path))
 }
 
-// streamConfig is the stream's configuration in the server's own type, which has the same
+// serverConfig is a stream's configuration in the server's own type, which has the same
 // members as the client's.
-func (s *Server) streamConfig() (*server.StreamConfig, error) {
-	text, err := oldjson.Marshal(s.layout().Stored())
+func serverConfig(c jetstream.StreamConfig) (*server.StreamConfig, error) {
+	text, err := oldjson.Marshal(c)
 	if err != nil {
 		return nil, err
 	}
-	var c server.StreamConfig
-	if err := oldjson.Unmarshal(text, &c); err != nil {
-		return nil, fmt.Errorf("make the stream again: %w", err)
-	}
-	return &c, nil
+	var out server.StreamConfig
+	return &out, oldjson.Unmarshal(text, &out)
 }
 
 // Thin lets go of every event that is not kept. It may be called by Prepare alone: nobody
@@ -186,7 +200,7 @@ func (s *Server) Thin(ctx context.Context, keep func(seq uint64, subject string)
 	if err != nil {
 		return err
 	}
-	a, err := NewArchive(s.opts.Archive, last)
+	a, err := NewArchive(ArchivePath(s.opts.StoreDir, grants.Stream), last)
 	if err != nil {
 		return err
 	}
@@ -211,7 +225,7 @@ func (s *Server) Thin(ctx context.Context, keep func(seq uint64, subject string)
 	if err := a.Commit(); err != nil {
 		return err
 	}
-	if err := s.putBack(ctx); err != nil {
+	if err := s.putBackAll(ctx); err != nil {
 		return err
 	}
 	return s.admin.Provision(ctx, s.layout())

@@ -19,9 +19,6 @@ import (
 type Options struct {
 	// StoreDir is the directory of the store; it is made when missing.
 	StoreDir string
-	// Archive is the file from which the stream is made again at the start, if it is
-	// there; empty is "stream.archive" beside StoreDir.
-	Archive string
 	// ConfFile, when set, is where the configuration is written before it is
 	// used, for operators to look at. It holds public keys only.
 	ConfFile string
@@ -66,9 +63,6 @@ func (o *Options) fill() error {
 		return fmt.Errorf("start the bus: store directory: %w", err)
 	}
 	o.StoreDir = dir
-	if o.Archive == "" {
-		o.Archive = filepath.Join(filepath.Dir(dir), "stream.archive")
-	}
 	if (o.CertFile == "") != (o.KeyFile == "") {
 		return errors.New("start the bus: give both a certificate and its key, or neither")
 	}

@@ -99,7 +99,7 @@ func (s *Server) open(ctx context.Context, login *keys.Login) error {
 	if err != nil {
 		return err
 	}
-	if err := s.putBack(ctx); err != nil {
+	if err := s.putBackAll(ctx); err != nil {
 		return err
 	}
 	if err := s.tolerate(s.admin.Provision(ctx, s.layout())); err != nil {

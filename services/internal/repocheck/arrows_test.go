@@ -74,7 +74,7 @@ type owner struct {
 // shorter one that it begins with.
 var owners = []owner{
 	{"github.com/nats-io/nats.go", []string{"services/internal/bus", "services/internal/logserver"}, []string{"services/internal/keys", "services/auditor"},
-		"bus is the one client; logserver only names the type of its in-process connection; the tests of keys attack the log-in, those of the auditor the stream"},
+		"bus is the one client; logserver only names the types of its in-process connection and of a stream; the tests of keys attack the log-in, those of the auditor the stream"},
 	{"github.com/nats-io/nats-server/v2", []string{"services/internal/logserver"}, []string{"services/internal/keys"},
 		"the server brings os/exec and fifteen megabytes; only who hosts a bus may carry it"},
 	{"github.com/klauspost/compress/s2", []string{"services/internal/logserver"}, nil, "the server reads its archives of streams packed like this; it links the packer anyway"},

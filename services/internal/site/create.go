@@ -60,15 +60,15 @@ func (p *Plan) Create(l Layout, c Contents) error {
 	if err := p.fill(Layout{Dir: draft}, l, c); err != nil {
 		return fmt.Errorf("make a site in %s: %w", l.Dir, err)
 	}
-	if err := moveInto(draft, l.Dir); err != nil {
+	if err := MoveInto(draft, l.Dir); err != nil {
 		return fmt.Errorf("make a site in %s: %w", l.Dir, err)
 	}
 	return nil
 }
 
-// moveInto renames the draft, which replaces nothing but an empty folder, and
+// MoveInto renames the draft, which replaces nothing but an empty folder, and
 // makes that survive a power cut.
-func moveInto(draft, dir string) error {
+func MoveInto(draft, dir string) error {
 	// Unlike os.Rename, the system call takes the place of an empty folder.
 	if err := syscall.Rename(draft, dir); err != nil {
 		return &os.LinkError{Op: "rename", Old: draft, New: dir, Err: err}

@@ -24,6 +24,15 @@ func headText(origin string, size int64, root Hash) string {
 	return origin + "\n" + strconv.FormatInt(size, 10) + "\n" + base64.StdEncoding.EncodeToString(root[:]) + "\n"
 }
 
+// LockOf is what the lock holds when the checkpoint is the newest head.
+func LockOf(checkpoint []byte) ([]byte, error) {
+	origin, cp, err := ParseCheckpoint(checkpoint)
+	if err != nil {
+		return nil, err
+	}
+	return []byte(headText(origin, cp.Size, cp.Root)), nil
+}
+
 // ParseHead reads the three lines of a head: origin, size and root. It accepts only
 // the canonical form.
 func ParseHead(text []byte) (origin string, size int64, root Hash, err error) {

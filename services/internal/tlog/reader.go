@@ -87,6 +87,11 @@ func (r *Reader) Covers(leaves int64) (uint64, error) {
 	return max(seq, r.through), err
 }
 
+// Ends returns how many bytes of entries.log and raw.log the first so many leaves take.
+func (r *Reader) Ends(leaves int64) (entries, raw int64, err error) {
+	return readOffsets(r.offsets, leaves-1)
+}
+
 // Through returns where the log before this one ends, 0 if there is none. Events up to
 // there were carried.
 func (r *Reader) Through() uint64 { return r.through }
