@@ -104,7 +104,7 @@ func (s *shift) byGrant(ctx context.Context, j lifecycle.Job, d policy.Decision)
 			return nil, err
 		}
 		u, used := g.UsedFor(j.ID)
-		q := request(j, j.Resolution.Cwd, j.Resolution.Program.Path, time.Now())
+		q := request(j, j.Resolution.Cwd, j.Resolution.Program.Path, s.clock.now())
 		switch {
 		case !used || u.Seq != a.GrantUsed || u.Proposal != j.ProposalDigest || u.Resolution != j.ResolutionDigest:
 			return &change{codeGrantChanged, "it names a use of grant " + a.Grant + " that was not made for it"}, nil

@@ -116,14 +116,14 @@ func (s *shift) check(ctx context.Context, j lifecycle.Job, sealed seal) (sight,
 	if _, err := s.believe(sealed.stored); err != nil {
 		return sight{}, nil, fmt.Errorf("start job %s: the seal that covers its approval: %w", j.ID, err)
 	}
-	d := p.Assess(request(j, j.Resolution.Cwd, j.Resolution.Program.Path, time.Now()))
+	d := p.Assess(request(j, j.Resolution.Cwd, j.Resolution.Program.Path, s.clock.now()))
 	if fault := permitted(j, d); fault != nil {
 		return sight{}, fault, nil
 	}
 	if fault, err := s.byGrant(ctx, j, d); fault != nil || err != nil {
 		return sight{}, fault, err
 	}
-	seen, fault := look(j, p, s.cfg.search())
+	seen, fault := look(j, p, s.cfg.search(), s.clock.now())
 	s.cfg.surround(&seen.resolved)
 	if fault != nil {
 		if s.me.actor == j.ResolvedBy {

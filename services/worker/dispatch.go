@@ -61,7 +61,7 @@ func (s *shift) resolveJob(ctx context.Context, id string, seen uint64) error {
 		if err != nil {
 			return err
 		}
-		found, fault := look(j, p, s.cfg.search())
+		found, fault := look(j, p, s.cfg.search(), s.clock.now())
 		s.cfg.surround(&found.resolved)
 		if fault != nil {
 			_, err = s.append(ctx, "job.declined", j.ID, j.LastSeq, &events.JobDeclined{Code: fault.code, Reason: fault.reason})

@@ -36,7 +36,7 @@ func (s *shift) preview(ctx context.Context, data []byte) (any, error) {
 		return nil, err
 	}
 	j := lifecycle.Job{Pool: s.cfg.Pool, Proposal: &q.Proposal}
-	seen, fault := look(j, p, s.cfg.search())
+	seen, fault := look(j, p, s.cfg.search(), s.clock.now())
 	d := seen.decision
 	out := query.Previewed{
 		Worker: s.me.actor, Session: s.me.session, Program: seen.resolved.Program, Files: seen.resolved.Files, Cwd: seen.resolved.Cwd,

@@ -26,9 +26,10 @@ type sight struct {
 	found    string          // path by which the program was found, symlinks unresolved
 }
 
-// look finds what would run. A change that is not nil says why nothing would;
-// the sight is then incomplete.
-func look(j lifecycle.Job, p *policy.Policy, search string) (sight, *change) {
+// look finds what would run, under the policy as it is at a moment of the stream's
+// time. A change that is not nil says why nothing would; the sight is then
+// incomplete.
+func look(j lifecycle.Job, p *policy.Policy, search string, at time.Time) (sight, *change) {
 	s := sight{resolved: events.JobResolved{Proposal: j.ProposalDigest, Policy: p.Digest()}}
 	cwd, err := realDir(j.Proposal.Cwd)
 	if err != nil {
@@ -50,7 +51,7 @@ func look(j lifecycle.Job, p *policy.Policy, search string) (sight, *change) {
 	if s.resolved.Files, err = interpreters(program, cwd, inner); err != nil {
 		return s, missing(err)
 	}
-	s.decision = p.Assess(request(j, cwd, program, time.Now()))
+	s.decision = p.Assess(request(j, cwd, program, at))
 	marked := s.decision.CodeArgs
 	if j.Resolution != nil {
 		for _, f := range j.Resolution.Files {

@@ -47,7 +47,7 @@ func asked(dir string, argv ...string) lifecycle.Job {
 
 func TestLookFindsEverythingThatTakesPart(t *testing.T) {
 	dir, p := place(t)
-	s, fault := look(asked(dir, "viaenv", "x.sh", "missing", ".", "-v"), p, filepath.Join(dir, "bin")+":/usr/bin:/bin")
+	s, fault := look(asked(dir, "viaenv", "x.sh", "missing", ".", "-v"), p, filepath.Join(dir, "bin")+":/usr/bin:/bin", noon)
 	if fault != nil {
 		t.Fatal(fault)
 	}
@@ -99,7 +99,7 @@ func TestLookSaysWhyNothingWouldRun(t *testing.T) {
 	} {
 		j := asked(dir, c.program)
 		c.change(&j)
-		if _, fault := look(j, p, filepath.Join(dir, "bin")); fault == nil || fault.code != c.code || fault.reason == "" {
+		if _, fault := look(j, p, filepath.Join(dir, "bin"), noon); fault == nil || fault.code != c.code || fault.reason == "" {
 			t.Errorf("%s: %+v, want %s", name, fault, c.code)
 		}
 	}
@@ -111,13 +111,13 @@ func TestLookKeepsAnEyeOnWhatWasApprovedAsCode(t *testing.T) {
 		policy.Env{DataDir: "/var/lib/banksman"})
 	must(t, err)
 	j := asked(dir, "sh", "x.sh")
-	before, fault := look(j, p, "/bin")
+	before, fault := look(j, p, "/bin", noon)
 	if fault != nil {
 		t.Fatal(fault)
 	}
 	j.Resolution = &before.resolved
 	must(t, os.WriteFile(filepath.Join(dir, "work", "x.sh"), []byte("changed\n"), 0o644))
-	after, fault := look(j, none, "/bin") // this policy marks nothing
+	after, fault := look(j, none, "/bin", noon) // this policy marks nothing
 	if fault != nil {
 		t.Fatal(fault)
 	}
