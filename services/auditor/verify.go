@@ -374,12 +374,18 @@ func (v *verifier) readHeadFile() (text []byte, err error) {
 	if v.options.HeadFile == "" {
 		return nil, nil
 	}
-	text, err = os.ReadFile(v.options.HeadFile)
+	b, err := os.ReadFile(v.options.HeadFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		v.integrity.Add(fmt.Sprintf("the head file %s is missing", v.options.HeadFile))
 		return nil, nil
 	}
-	return text, err
+	if err != nil {
+		return nil, err
+	}
+	if text, err = tlog.ReadLockFile(b); err != nil {
+		v.integrity.Add(fmt.Sprintf("the head file %s: %v", v.options.HeadFile, err))
+	}
+	return text, nil
 }
 
 // judgeHeadFile compares the head file with the log.

@@ -20,7 +20,8 @@ var noSync = disk{around: func(op, _ string, do func() error) error {
 }}
 
 // TestEveryFlippedBitIsFound flips each bit of each file of a sealed folder. No bit is
-// exempt, padding of the job table and of base64 included.
+// exempt, padding of the job table and of base64 included; of the lock only what a crash may
+// leave torn is, which is everything but the slot of its newest head.
 func TestEveryFlippedBitIsFound(t *testing.T) {
 	t.Parallel()
 	dir := memoryDir(t)
@@ -30,7 +31,11 @@ func TestEveryFlippedBitIsFound(t *testing.T) {
 	for name, content := range files(t, dir) {
 		f, err := os.OpenFile(filepath.Join(dir, name), os.O_RDWR, 0)
 		must(t, err)
-		for i := range content {
+		first, last := 0, len(content)
+		if name == lockName {
+			first, last = newestSlot(t, content)
+		}
+		for i := first; i < last; i++ {
 			for bit := range 8 {
 				if (8*i+bit)%stride != 0 {
 					continue
@@ -60,6 +65,9 @@ func TestFlippedTruthIsNotSealedOver(t *testing.T) {
 	dir := memoryDir(t)
 	for name, content := range good {
 		for i := 0; i < len(content); i += stride {
+			if name == lockName && i%64 != 0 && content[i] == 0 {
+				continue // zeros fill its slots and the room between them
+			}
 			flipped := bytes.Clone(content)
 			flipped[i] ^= 1 << (i % 8)
 			place(t, dir, good)
@@ -83,6 +91,25 @@ func TestFlippedTruthIsNotSealedOver(t *testing.T) {
 			t.Errorf("%s: byte %d flipped: sealed another root", name, i)
 		}
 	}
+}
+
+// newestSlot is where the newest head of a lock file stands, without the zeros after it.
+func newestSlot(t *testing.T, file []byte) (first, last int) {
+	t.Helper()
+	head, n, err := parseSlots(file)
+	must(t, err)
+	slot, err := makeSlot(n, head)
+	must(t, err)
+	first = int(slotAt(n))
+	return first, first + len(bytes.TrimRight(slot, "\x00"))
+}
+
+// lockText is the head in a lock file.
+func lockText(t *testing.T, file []byte) []byte {
+	t.Helper()
+	text, err := ReadLockFile(file)
+	must(t, err)
+	return text
 }
 
 func sealedDir(t *testing.T, to uint64) string {
@@ -128,6 +155,9 @@ func TestEveryCutIsRefusedOrHealed(t *testing.T) {
 	refused, healed := 0, 0
 	for name, content := range full {
 		for cut := 0; cut < len(content); cut += stride {
+			if name == lockName && cut%64 != 0 && content[cut] == 0 {
+				continue
+			}
 			place(t, dir, full)
 			must(t, os.Truncate(filepath.Join(dir, name), int64(cut)))
 			before := files(t, dir)
@@ -220,12 +250,12 @@ func TestAttacks(t *testing.T) {
 		}, Rollback},
 		{"put the checkpoint back", func(f map[string][]byte) { f[checkpointName] = old[checkpointName] }, CheckpointStale},
 		{"put the lock back", func(f map[string][]byte) { f[lockName] = old[lockName] }, LockBehind},
-		{"sign with another key", func(f map[string][]byte) { resign(f, string(f[lockName]), stranger) }, CheckpointSignature},
+		{"sign with another key", func(f map[string][]byte) { resign(f, string(lockText(t, f[lockName])), stranger) }, CheckpointSignature},
 		{"bring a checkpoint of another log", func(f map[string][]byte) {
-			resign(f, "other.example.org"+string(f[lockName][len(testOrigin):]), signer)
+			resign(f, "other.example.org"+string(lockText(t, f[lockName])[len(testOrigin):]), signer)
 		}, CheckpointOrigin},
 		{"lock of another log", func(f map[string][]byte) {
-			f[lockName] = append([]byte("x"), f[lockName]...)
+			f[lockName] = append([]byte("x"), lockText(t, f[lockName])...)
 		}, LockOrigin},
 		{"lock with another root", func(f map[string][]byte) {
 			f[lockName] = []byte(headText(testOrigin, 40, Hash{1}))

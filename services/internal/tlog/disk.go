@@ -62,18 +62,46 @@ func (d disk) truncate(f *os.File, size int64) error {
 // replace gives the file at path new content so that after a crash it holds either the
 // old or the new one, whole.
 func (d disk) replace(path string, b []byte) error {
-	tmp := path + ".tmp"
-	f, err := os.OpenFile(tmp, os.O_RDWR|os.O_CREATE|os.O_TRUNC, fileMode)
+	tmp, err := d.draft(path, b, d.sync)
 	if err != nil {
 		return err
 	}
-	if err = d.writeAt(f, b, 0); err == nil {
-		err = d.sync(f)
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
+	return d.rename(tmp, path)
+}
+
+// replaceLater is replace without waiting for the disk: whoever reads the file finds the
+// old or the new content, but a power cut may leave anything.
+func (d disk) replaceLater(path string, b []byte) error {
+	tmp, err := d.draft(path, b, func(*os.File) error { return nil })
+	if err != nil {
 		return err
 	}
-	return d.rename(tmp, path)
+	return d.do("rename", path, func() error { return os.Rename(tmp, path) })
+}
+
+// draft writes a file beside path.
+func (d disk) draft(path string, b []byte, sync func(*os.File) error) (tmp string, err error) {
+	tmp = path + ".tmp"
+	f, err := os.OpenFile(tmp, os.O_RDWR|os.O_CREATE|os.O_TRUNC, fileMode)
+	if err != nil {
+		return "", err
+	}
+	if err = d.writeAt(f, b, 0); err == nil {
+		err = sync(f)
+	}
+	return tmp, errors.Join(err, f.Close())
+}
+
+// syncNow makes durable what replaceLater wrote.
+func (d disk) syncNow(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(d.sync(f), f.Close()); err != nil {
+		return err
+	}
+	return d.syncDir(filepath.Dir(path))
 }
 
 // rename moves a file and makes the move durable.

@@ -29,7 +29,9 @@
 //	             them, aligned, are an entry bundle of C2SP tlog-tiles
 //	raw.log      truth: per event the stored headers and payload ([AppendFrame])
 //	head.lock    the head that may be signed next is compared with this one: origin,
-//	             size and root, unsigned. It may live elsewhere, see [Lock]
+//	             size and root, unsigned, in one of two slots that are written in turn,
+//	             so that a torn write leaves the head before. It may live elsewhere,
+//	             see [Lock]
 //	checkpoint   the signed head, a C2SP tlog-checkpoint
 //	hashes       derived: the stored hashes of golang.org/x/mod/sumdb/tlog
 //	offsets      derived: per leaf the end of its entry and of its frame
@@ -58,6 +60,7 @@
 //
 // After a failed write, sync or lock swap a Log answers every further call with that
 // error: what reached the disk is unknown, and only reading it again, by [Open], tells.
-// If the lock moved but the checkpoint was not written, Open signs the same head again.
+// If the lock moved but the checkpoint was not written, or a power cut took it, Open signs
+// the same head again, byte for byte: the checkpoint alone is not synced with each seal.
 // A second writer on another copy of the folder loses the lock swap ([ErrLockMoved]).
 package tlog

@@ -85,16 +85,16 @@ func (s *storm) lightning(seen map[string][]byte, rng *rand.Rand) map[string][]b
 	return left
 }
 
-// mixPages models what matters only for the file that is written in place: the kernel
+// mixPages models what matters only for the files that are written in place: the kernel
 // writes pages back in any order.
 func mixPages(name string, durable, seen []byte, rng *rand.Rand) []byte {
-	if name != jobsName || len(durable) != len(seen) {
+	if name != jobsName && name != lockName || len(durable) != len(seen) {
 		return durable
 	}
 	mixed := bytes.Clone(durable)
-	for at := 0; at+page_bytes <= len(mixed); at += page_bytes {
+	for at := 0; at < len(mixed); at += page_bytes {
 		if rng.IntN(2) == 0 {
-			copy(mixed[at:at+page_bytes], seen[at:])
+			copy(mixed[at:min(at+page_bytes, len(mixed))], seen[at:])
 		}
 	}
 	return mixed

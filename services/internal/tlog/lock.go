@@ -45,10 +45,11 @@ func (l fileLock) Load() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load the head: %w", err)
 	}
-	if len(b) == 0 {
-		return nil, fmt.Errorf("load the head: %s: %w: the file is empty", l.path, ErrMalformed)
+	text, _, err := parseSlots(b)
+	if err != nil {
+		return nil, fmt.Errorf("load the head: %s: %w", l.path, err)
 	}
-	return b, nil
+	return text, nil
 }
 
 // Swap implements [Lock]. Processes that swap at the same time wait for each other.
@@ -67,15 +68,45 @@ func (l fileLock) Swap(old, new []byte) error {
 			return fmt.Errorf("swap the head: flock %s: %w", dir.Name(), err)
 		}
 	}
-	now, err := l.Load()
-	if err != nil {
-		return err
+	b, err := os.ReadFile(l.path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("swap the head: %w", err)
+	}
+	var now []byte
+	var n uint64
+	if err == nil {
+		if now, n, err = parseSlots(b); err != nil {
+			return fmt.Errorf("swap the head: %s: %w", l.path, err)
+		}
 	}
 	if !bytes.Equal(now, old) || (now == nil) != (old == nil) {
 		return fmt.Errorf("%w: %s holds %q, expected %q", ErrLockMoved, l.path, now, old)
 	}
-	if err := l.d.replace(l.path, new); err != nil {
+	if err := l.write(n, new); err != nil {
 		return fmt.Errorf("swap the head: %w", err)
 	}
 	return nil
+}
+
+// write puts a head after number n, 0 for a file that has no slots yet, and makes it
+// durable.
+func (l fileLock) write(n uint64, head []byte) error {
+	slot, err := makeSlot(n+1, head)
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		whole := make([]byte, lockFile_bytes)
+		copy(whole[slotAt(n+1):], slot)
+		return l.d.replace(l.path, whole)
+	}
+	f, err := os.OpenFile(l.path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	err = l.d.writeAt(f, slot, slotAt(n+1))
+	if err == nil {
+		err = l.d.sync(f)
+	}
+	return errors.Join(err, f.Close())
 }

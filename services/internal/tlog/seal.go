@@ -65,7 +65,8 @@ func (l *Log) seal() error {
 	if err != nil {
 		return err
 	}
-	if err := l.d.replace(l.path(checkpointName), signed); err != nil {
+	// Not synced: the lock is, and Open signs its head again, byte for byte.
+	if err := l.d.replaceLater(l.path(checkpointName), signed); err != nil {
 		return err
 	}
 	l.lockText = []byte(text)
@@ -123,9 +124,12 @@ func (l *Log) readBack() (*frontier, error) {
 	return &tree, l.d.writeAt(l.hashes, hashes, at)
 }
 
-// settle makes the derived files durable up to the signed head, so that Open replays
+// settle makes checkpoint and derived files durable up to the signed head, so that Open replays
 // from here.
 func (l *Log) settle() error {
+	if err := l.d.syncNow(l.path(checkpointName)); err != nil {
+		return err
+	}
 	if err := l.d.sync(l.hashes); err != nil {
 		return err
 	}

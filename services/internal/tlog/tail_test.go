@@ -126,7 +126,7 @@ func TestOldCheckpointIsSignedAgain(t *testing.T) {
 	// Signatures that others added stay.
 	f := files(t, dir)
 	stranger, _ := keys(t, "witness.example.org")
-	theirs, err := signHead(string(now[lockName]), stranger)
+	theirs, err := signHead(string(lockText(t, now[lockName])), stranger)
 	must(t, err)
 	f[checkpointName] = append(bytes.Clone(now[checkpointName]), theirs[bytes.Index(theirs, []byte("\u2014")):]...)
 	place(t, dir, f)

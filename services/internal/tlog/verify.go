@@ -122,7 +122,12 @@ func (v *verification) readHeads(verifiers note.Verifiers) error {
 	if err != nil {
 		return err
 	}
-	origin, size, root, err := ParseHead(b)
+	var origin string
+	var size int64
+	var root Hash
+	if b, _, err = parseSlots(b); err == nil {
+		origin, size, root, err = ParseHead(b)
+	}
 	if err != nil || size < 1 {
 		v.add(-1, 0, LockMalformed, "%s: size %d: %v", lockName, size, err)
 		return nil
