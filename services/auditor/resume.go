@@ -133,6 +133,11 @@ func positionAt(r *tlog.Reader, leaves int64) (index.Position, error) {
 // resume brings book and ledger to the end of the log: trust files that the index has
 // seen, then every leaf that it has not. Sealed leaves are committed on the way.
 func (a *auditor) resume(ctx context.Context) error {
+	return a.resumeTo(ctx, a.log.SealedSize(), a.log.Size())
+}
+
+// resumeTo is resume for a log of so many leaves, so many of them sealed.
+func (a *auditor) resumeTo(ctx context.Context, sealed, size int64) error {
 	pos, err := a.index.Position()
 	if err != nil {
 		return err
@@ -163,7 +168,7 @@ func (a *auditor) resume(ctx context.Context) error {
 			return err
 		}
 	}
-	err = a.resumeFrom(ctx, a.reader, pos.Leaves, a.log.SealedSize(), a.log.Size())
+	err = a.resumeFrom(ctx, a.reader, pos.Leaves, sealed, size)
 	a.ledger.news() // what it found then may have been said since; unsaid tells
 	return err
 }

@@ -27,7 +27,7 @@ func expect(t *testing.T, r Report, letters string, code int, word string) {
 }
 
 // edit changes a file of the log in place.
-func edit(t *testing.T, path string, change func([]byte) []byte) {
+func edit(t testing.TB, path string, change func([]byte) []byte) {
 	t.Helper()
 	b, err := os.ReadFile(path)
 	if err == nil {

@@ -31,6 +31,10 @@ func TestEvidenceLeavesTheSite(t *testing.T) {
 	}
 	s.Must(0, "run", "--", "git", "--version")
 	s.Must(0, "audit", "verify", "--checkpoint", anchor)
+	if r := s.Must(0, "audit", "rebuild"); !strings.Contains(r.Stdout, "log: same, ") || !strings.Contains(r.Stdout, "index: in use") {
+		t.Errorf("rebuild: %s", r)
+	}
+	s.Must(1, "audit", "rebuild", "--replace")
 	if code := up.Stop(); code != 0 {
 		t.Errorf("up exited %d", code)
 	}
