@@ -35,6 +35,25 @@ func TestWhatAJobLeavesEndsWithIt(t *testing.T) {
 	}
 }
 
+// A job that kills or stops the process that watches it gains nothing: it fails, or
+// ends at its limit, and nothing of it lives on. Behind Landlock it cannot even try.
+func TestJobThatAttacksItsWatcher(t *testing.T) {
+	t.Parallel()
+	s := newScripted(t)
+	s.Up()
+	const more = `setsid sh -c 'trap "" TERM; : >deaf; while :; do sleep 0.2; done' & while [ ! -e deaf ]; do sleep 0.02; done; `
+	if d := s.does(more + `kill -9 $PPID; sleep 300`); d.Status != lifecycle.Failed || d.Result.ExitCode != -1 || !strings.Contains(d.Result.Error, "exit status is unknown") {
+		t.Errorf("after the watcher was killed: %s, %+v", d.Status, d.Result)
+	}
+	if d := s.does(more+`kill -STOP $PPID; sleep 300`, "--timeout", "1s"); d.Status != lifecycle.TimedOut {
+		t.Errorf("after the watcher was stopped: %s, %+v", d.Status, d.Result)
+	}
+	lab.Eventually(t, "nothing to be left", func() bool { return len(s.left()) == 0 })
+	if d := s.does("echo next"); d.Status != lifecycle.Succeeded {
+		t.Errorf("the next job is %s", d.Status)
+	}
+}
+
 // A limit ends the whole tree, is no success, and keeps what was written before.
 func TestLimitEndsTheTree(t *testing.T) {
 	t.Parallel()

@@ -24,6 +24,7 @@
 //     or steps shortens the pause.
 //   - A proposal that a worker declines, or that somebody took who died, is looked
 //     at by the others of the pool without waiting for the queue.
+//   - A dry run goes the way of a job up to its start and stores and starts nothing.
 //   - A drained worker takes nothing new and waits for its jobs however long they
 //     take; a signal bounds that by drain_s. What it ends then is made again elsewhere
 //     where the approval covers another attempt; a second signal cancels it.

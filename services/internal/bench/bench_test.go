@@ -52,6 +52,7 @@ func TestBench(t *testing.T) {
 	r.latency()
 	r.verbs()
 	r.memory()
+	r.flood()
 	r.crowded()
 	r.rounds()
 	r.tree()

@@ -75,14 +75,17 @@ func spawns(t *testing.T, n int, env []string, argv ...string) spread {
 }
 
 // resident is a process's memory in bytes, proc_pid_status(5).
-func resident(t *testing.T, pid int) int64 {
+func resident(t *testing.T, pid int) int64 { return memoryOf(t, pid, "VmRSS:") }
+
+// memoryOf is one of the kernel's figures of a process's memory.
+func memoryOf(t *testing.T, pid int, name string) int64 {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(string(text)) {
-		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+		if rest, ok := strings.CutPrefix(line, name); ok {
 			kib, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 10, 64)
 			if err != nil {
 				t.Fatal(err)
@@ -90,7 +93,7 @@ func resident(t *testing.T, pid int) int64 {
 			return kib << 10
 		}
 	}
-	t.Fatalf("process %d has no VmRSS", pid)
+	t.Fatalf("process %d has no %s", pid, name)
 	return 0
 }
 

@@ -16,7 +16,7 @@
 //     only be executed by path, so it is checked immediately before and after, and [Outcome] says which of both it was.
 //   - The child gets stdin, stdout, stderr and no other descriptor; the environment it is given and no other variable but
 //     the marker; default signal dispositions; no controlling terminal; no way to gain privileges.
-//   - Limits, nice value and user are in force before the program's first instruction.
+//   - Limits, nice value, user and reach are in force before the program's first instruction.
 //   - Processor time is summed over every process that the tree has left behind, waited for by its parent or not; a process
 //     whose parent ignores SIGCHLD is counted by nobody.
 //   - Memory does not grow with the output: bytes go to the caller's writers as they come.
@@ -45,6 +45,15 @@
 // /proc/PID/root of every process outside, the roles of this product among them. Without Hide that protection is the
 // roles' own matter (PR_SET_DUMPABLE). Where the owner is root the job can still open block devices as root: the cover
 // protects from a job under an ordinary uid and from mistakes, not from root.
+//
+// # Reach
+//
+// With [Spec.Reach] the kernel's Landlock keeps the program to a part of the file system. Its rules bind a thread for ever,
+// and what that thread starts, so that the steward starts such a program on a thread that ends afterwards; the steward
+// itself, which has to open programs, look over /proc and send signals, is bound by nothing. Where folders are hidden as
+// well, there is no second pair of namespaces: a thread behind a wall may not name the ids of a new one. What the second
+// pair takes from the program is taken by Landlock, which forbids mounting and tracing in any namespace, and by giving up the
+// capabilities for both. A kernel without Landlock, or with one that cannot keep files from being emptied, is refused.
 //
 // # Known visible differences
 //

@@ -40,7 +40,7 @@ type stage struct {
 
 	looked   int64 // bytes that rules have looked at
 	share    int   // bytes that may still be looked ahead
-	paid     int // buf up to here has earned its share
+	paid     int   // buf up to here has earned its share
 	count    int
 	withheld int64
 	closed   bool // the share was spent
