@@ -83,6 +83,7 @@ func TestSecretsInProposalsAreRefusedUnseen(t *testing.T) {
 func TestSecretsInOutputLeaveNoRemains(t *testing.T) {
 	t.Parallel()
 	s := lab.NewSite(t, binary, "--policy", policyFile(t, "[[rule]]\nid = \"cat\"\nprogram = \"cat\"\nmax_output_bytes = 64\ndecision = \"allow\"\n"))
+	s.Set("site", "secret_patterns", `['\bcorp-[0-9]{6}\b']`)
 	s.Up()
 	core := strings.Repeat("FAKEq7Wm3Zx9Kc2Vb8Nf4T", 12)
 	file := filepath.Join(t.TempDir(), "log")
@@ -95,6 +96,16 @@ func TestSecretsInOutputLeaveNoRemains(t *testing.T) {
 	}
 	if files := holding(t, s, "Nf4TFAKE"); len(files) > 0 {
 		t.Errorf("remains lie in %q", files)
+	}
+	s.Must(1, "propose", "--", "cat", "corp-778899")
+	if err := os.WriteFile(file, []byte("id corp-778899.\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := s.Must(0, "run", "--", "cat", file); r.Stdout != "id [redacted: pattern of this site].\n" {
+		t.Errorf("want what the site calls a secret replaced: %s", r)
+	}
+	if files := holding(t, s, "corp-778899"); len(files) > 0 {
+		t.Errorf("it lies in %q", files)
 	}
 }
 

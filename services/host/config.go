@@ -11,6 +11,7 @@ import (
 	"github.com/banksman/banksman/events"
 	"github.com/banksman/banksman/services/internal/config"
 	"github.com/banksman/banksman/services/internal/keys"
+	"github.com/banksman/banksman/services/internal/redact"
 	"github.com/banksman/banksman/services/internal/site"
 )
 
@@ -19,6 +20,8 @@ type SiteConfig struct {
 	Origin  string `toml:"origin" doc:"The site's unique name, chosen by init and never changed: every signature and checkpoint names it."`
 	RootKey string `toml:"root_key" doc:"Public key of the root that signs trust files. It is the only thing taken on faith."`
 	BusURL  string `toml:"bus_url" doc:"Where the bus listens, as a NATS URL. Roles in one process with the bus do not use it."`
+
+	SecretPatterns []string `toml:"secret_patterns" doc:"Further regular expressions (RE2) of what is a secret on this site, beside those that are built in. A proposal with a text that matches is refused and not stored; in the output of jobs and rounds, line by line, a match is replaced."`
 }
 
 // Validate checks the section.
@@ -31,6 +34,9 @@ func (c *SiteConfig) Validate() error {
 	}
 	if !strings.Contains(c.BusURL, "://") { // there may be several, with commas
 		return fmt.Errorf("bus_url %q: want a NATS URL, such as tls://127.0.0.1:4222", c.BusURL)
+	}
+	if _, err := redact.NewDetector(c.SecretPatterns...); err != nil {
+		return fmt.Errorf("secret_patterns: %w", err)
 	}
 	return nil
 }

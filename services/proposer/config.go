@@ -4,20 +4,18 @@ import (
 	"fmt"
 
 	"github.com/banksman/banksman/events"
-	"github.com/banksman/banksman/services/internal/redact"
 )
 
 // Config is the table [proposer].
 type Config struct {
-	ActorName      string   `toml:"actor" doc:"Actor token that the proposer signs as."`
-	Pool           string   `toml:"pool" doc:"Pool of a proposal that names none."`
-	TimeoutS       int      `toml:"timeout_s" doc:"Run time in seconds after which a job's processes are ended, for a proposal that names none. 1 to 604800."`
-	ExpiresS       int      `toml:"expires_s" doc:"Seconds after which an undecided request ends. 1 to 2592000."`
-	MaxArgs        int      `toml:"max_args" doc:"Largest number of arguments of a proposal. 1 to 4096."`
-	MaxBytes       int      `toml:"max_bytes" doc:"Largest size of a whole proposal in bytes. 1024 to 196608, so that it fits a message of the stream."`
-	SecretPatterns []string `toml:"secret_patterns" doc:"Further regular expressions (RE2) of what is a secret here, beside those that are built in. A proposal with a text that matches is refused and not stored."`
-	SocketGroup    string   `toml:"socket_group" doc:"Group whose members may reach the proposer's socket; empty is the proposer's own user alone. A token is needed all the same. The proposer must be a member of it."`
-	MaxAttempts    int      `toml:"max_attempts" doc:"Largest number of attempts a proposal may ask for. 1 to 100."`
+	ActorName   string `toml:"actor" doc:"Actor token that the proposer signs as."`
+	Pool        string `toml:"pool" doc:"Pool of a proposal that names none."`
+	TimeoutS    int    `toml:"timeout_s" doc:"Run time in seconds after which a job's processes are ended, for a proposal that names none. 1 to 604800."`
+	ExpiresS    int    `toml:"expires_s" doc:"Seconds after which an undecided request ends. 1 to 2592000."`
+	MaxArgs     int    `toml:"max_args" doc:"Largest number of arguments of a proposal. 1 to 4096."`
+	MaxBytes    int    `toml:"max_bytes" doc:"Largest size of a whole proposal in bytes. 1024 to 196608, so that it fits a message of the stream."`
+	SocketGroup string `toml:"socket_group" doc:"Group whose members may reach the proposer's socket; empty is the proposer's own user alone. A token is needed all the same. The proposer must be a member of it."`
+	MaxAttempts int    `toml:"max_attempts" doc:"Largest number of attempts a proposal may ask for. 1 to 100."`
 
 	RatePerMinute  int `toml:"rate_per_minute" doc:"Proposals that one token may make in a minute. 0 to 1000000; 0 is no bound. Refusals and repetitions count."`
 	RateBurst      int `toml:"rate_burst" doc:"Proposals that one token may make at once before the rate counts. 1 to 1000000."`
@@ -60,9 +58,6 @@ func (c *Config) Validate() error {
 		if r.v < r.low || r.v > r.high {
 			return fmt.Errorf("%s is %d: want %d to %d", r.key, r.v, r.low, r.high)
 		}
-	}
-	if _, err := redact.NewDetector(c.SecretPatterns...); err != nil {
-		return fmt.Errorf("secret_patterns: %w", err)
 	}
 	return nil
 }

@@ -42,7 +42,7 @@ type door struct {
 }
 
 func newDoor(ctx context.Context, c *Config, env *host.Env) (*door, error) {
-	detector, err := redact.NewDetector(c.SecretPatterns...)
+	detector, err := redact.NewDetector(env.Site.SecretPatterns...)
 	if err != nil {
 		return nil, fmt.Errorf("prepare to look for secrets: %w", err)
 	}

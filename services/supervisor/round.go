@@ -105,7 +105,12 @@ func (t *tender) perform(ctx context.Context, rec record, agent call, started ui
 		t.revoke(rec.Round)
 		return notExecuted(started, err)
 	}
-	book, err := openScroll(t.journal.log(rec.Round), t.s.cfg.MaxLogBytes, redact.New(redact.Telltales(env)...))
+	rules, err := redact.New(redact.Telltales(env)...).Own(t.s.env.Site.SecretPatterns...)
+	if err != nil {
+		t.revoke(rec.Round)
+		return notExecuted(started, err)
+	}
+	book, err := openScroll(t.journal.log(rec.Round), t.s.cfg.MaxLogBytes, rules)
 	if err != nil {
 		t.revoke(rec.Round)
 		return notExecuted(started, err)

@@ -29,6 +29,9 @@ func (s *shift) openSecrets(ctx context.Context) error {
 		return fmt.Errorf("start the worker: %w; see the key secrets in [worker]", err)
 	}
 	s.secrets = set
+	if s.rules, err = s.rules.Own(s.env.Site.SecretPatterns...); err != nil {
+		return fmt.Errorf("start the worker: %w; see the key secret_patterns in [site]", err)
+	}
 	if weak := s.rules.With(s.known()...).Weak(); len(weak) > 0 {
 		s.log.Warn("these secrets are too short or too plain to be kept out of output; give them more than 7 bytes", "secrets", weak)
 	}

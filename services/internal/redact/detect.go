@@ -1,7 +1,6 @@
 package redact
 
 import (
-	"fmt"
 	"path"
 	"regexp"
 	"strings"
@@ -16,23 +15,19 @@ type Detector struct {
 
 // NewDetector makes a detector that knows further patterns beside its own, as
 // regular expressions.
-func NewDetector(patterns ...string) (*Detector, error) {
-	d := &Detector{shapes: shapeTable()}
-	for i, p := range patterns {
-		re, err := regexp.Compile(p)
-		if err != nil {
-			return nil, fmt.Errorf("read pattern %d of a secret: %w", i+1, err)
-		}
-		d.own = append(d.own, re)
+func NewDetector(list ...string) (*Detector, error) {
+	own, err := patterns(list)
+	if err != nil {
+		return nil, err
 	}
-	return d, nil
+	return &Detector{shapes: shapeTable(), own: own}, nil
 }
 
 // Text says which rule finds a secret in a text, "" when none does.
 func (d *Detector) Text(text string) string {
 	for _, re := range d.own {
 		if re.MatchString(text) {
-			return "pattern of this site"
+			return ownName
 		}
 	}
 	first := ""

@@ -349,3 +349,56 @@ func TestMemoryIsBounded(t *testing.T) {
 		}
 	}
 }
+
+// What a site calls a secret is replaced in whole lines, however they are written,
+// beside known values and shapes, and however long a line is.
+func TestPatternsOfTheSite(t *testing.T) {
+	r, err := New(Value{Name: "DB", Text: "correct-horse-battery"}).Own(`\bcorp-[0-9]{6}\b`, `(?i)badge:\s*\S+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := strings.Repeat("x", 3*lineBytes)
+	for in, want := range map[string]string{
+		"id corp-123456 end\n":                    "id [redacted: pattern of this site] end\n",
+		"corp-123456 corp-12345 corp-654321":      "[redacted: pattern of this site] corp-12345 [redacted: pattern of this site]",
+		"Badge: 77a\nnext line\n":                 "[redacted: pattern of this site]\nnext line\n",
+		"corp-123\n456\n":                         "corp-123\n456\n",
+		"correct-horse-battery and corp-000000\n": "[redacted: DB] and [redacted: pattern of this site]\n",
+		"":                                   "",
+		"\n\n":                               "\n\n",
+		long + " corp-123456 " + long + "\n": long + " [redacted: pattern of this site] " + long + "\n",
+	} {
+		for _, size := range []int{1, 7, 4096, len(in) + 1} {
+			if size == 1 && len(in) > 4096 {
+				continue
+			}
+			var out []byte
+			s := r.Stream(func(p []byte) { out = append(out, p...) })
+			for i := 0; i < len(in); i += size {
+				s.Write([]byte(in[i:min(i+size, len(in))]))
+				if !strings.Contains(in, "horse") { // the first bytes of a known value may leave so
+					s.Idle()
+				}
+			}
+			s.Close()
+			if string(out) != want {
+				t.Errorf("%.60q in pieces of %d: %.120q", in, size, out)
+			}
+			if n := strings.Count(want, "[redacted"); s.Redacted() != n {
+				t.Errorf("%.60q: %d counted, want %d", in, s.Redacted(), n)
+			}
+		}
+	}
+	again := r.With(Value{Name: "OTHER", Text: "another-value-1234"})
+	if got := string(again.Bytes([]byte("corp-123456 another-value-1234"))); got != "[redacted: pattern of this site] [redacted: OTHER]" {
+		t.Errorf("other values forget the patterns: %q", got)
+	}
+	for _, bad := range []string{"(", "x*", ""} {
+		if _, err := New().Own(bad); err == nil {
+			t.Errorf("%q was taken", bad)
+		}
+		if _, err := NewDetector(bad); err == nil {
+			t.Errorf("the detector took %q", bad)
+		}
+	}
+}

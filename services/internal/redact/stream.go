@@ -1,12 +1,16 @@
 package redact
 
-import "fmt"
+import (
+	"fmt"
+	"regexp"
+)
 
 // Rules are what streams look for; New makes them.
 type Rules struct {
 	values *table // nil when no value is known
 	shapes *table
 	weak   []string
+	own    []*regexp.Regexp // of the site
 }
 
 // New makes the rules for known values and for everything that is a secret by
@@ -16,7 +20,7 @@ func New(values ...Value) *Rules { return (&Rules{shapes: shapeTable()}).With(va
 // With makes rules for these known values in the place of those that r knows,
 // for less than New.
 func (r *Rules) With(values ...Value) *Rules {
-	r = &Rules{shapes: r.shapes}
+	r = &Rules{shapes: r.shapes, own: r.own}
 	var strong []Value
 	for _, v := range values {
 		if Weak(v.Text) {
@@ -36,13 +40,19 @@ func (r *Rules) Weak() []string { return r.weak }
 // Stream redacts what is written to it. Close it to get the last bytes out.
 type Stream struct {
 	stages []*stage // in the order of passing
+	lines  *liner   // behind them; nil when the site has no patterns
 }
 
 // Stream makes a stream that passes redacted bytes to out, which must not keep
 // them.
 func (r *Rules) Stream(out func(p []byte)) *Stream {
+	s := &Stream{}
+	if len(r.own) > 0 {
+		s.lines = &liner{own: r.own, out: out}
+		out = s.lines.write
+	}
 	last := newStage(r.shapes, false, out)
-	s := &Stream{stages: []*stage{last}}
+	s.stages = []*stage{last}
 	if r.values != nil {
 		s.stages = []*stage{newStage(r.values, true, last.write), last}
 	}
@@ -59,6 +69,9 @@ func (s *Stream) Write(p []byte) (int, error) {
 func (s *Stream) Close() error {
 	for _, st := range s.stages {
 		st.close()
+	}
+	if s.lines != nil {
+		s.lines.close()
 	}
 	return nil
 }
@@ -87,6 +100,9 @@ func (s *Stream) Redacted() int {
 	n := 0
 	for _, st := range s.stages {
 		n += st.count
+	}
+	if s.lines != nil {
+		n += s.lines.count
 	}
 	return n
 }

@@ -48,6 +48,7 @@ func FuzzQuotes(f *testing.F) {
 	f.Add("a b", "$HOME", byte(3))
 	f.Add("it's", "\"", byte(7))
 	f.Add("é*?", "\\", byte(5))
+	f.Add("±", ",w{", byte(62))
 	f.Fuzz(func(t *testing.T, first, second string, way byte) {
 		if hidden(first) || hidden(second) || hidden(first+" "+second) || first == "" || strings.ContainsAny(first+second, "\n\r") || len(first)+len(second) > 4000 {
 			t.Skip()

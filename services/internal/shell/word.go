@@ -18,8 +18,9 @@ func value(w *syntax.Word) (text string, plain bool) {
 		switch p := part.(type) {
 		case *syntax.Lit:
 			s, fixed := unescape(p.Value)
-			brace = brace || strings.Contains(p.Value, "{")
-			comma = comma || strings.Contains(p.Value, ",") || strings.Contains(p.Value, "..")
+			bare := unmasked(p.Value)
+			brace = brace || strings.Contains(bare, "{")
+			comma = comma || strings.Contains(bare, ",") || strings.Contains(bare, "..")
 			if !fixed || i == 0 && strings.HasPrefix(p.Value, "~") || strings.Contains(p.Value, "=~") || strings.Contains(p.Value, ":~") {
 				plain = false
 			}
@@ -73,6 +74,23 @@ func hint(part syntax.WordPart) string {
 		return "$" + p.Param.Value
 	}
 	return "$()"
+}
+
+// unmasked leaves out of an unquoted word what a backslash takes its meaning from.
+func unmasked(s string) string {
+	if !strings.Contains(s, `\`) {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' {
+			i++
+			b.WriteByte(0)
+			continue
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
 }
 
 // unescape resolves the backslashes of an unquoted word. It reports false when a
