@@ -91,15 +91,28 @@ func (a *app) checkArguments(cmd *cobra.Command) {
 				return nil
 			}
 			var e *exit
-			if errors.As(err, &e) {
+			switch {
+			case errors.As(err, &e):
 				return err
+			case strings.HasPrefix(err.Error(), "unknown command"):
+				return unknownVerb(cmd, args[0], err)
 			}
-			return misused(cmd, err)
+			return misused(cmd, fmt.Errorf("give it as '%s', not with %d argument(s)", strings.TrimSpace(cmd.Parent().CommandPath()+" "+cmd.Use), len(args)))
 		}
 	}
 	for _, c := range cmd.Commands() {
 		a.checkArguments(c)
 	}
+}
+
+// unknownVerb names the verbs that the word may have been meant for.
+func unknownVerb(cmd *cobra.Command, word string, err error) error {
+	cmd.SuggestionsMinimumDistance = 2 // letters
+	near := cmd.SuggestionsFor(word)
+	if len(near) == 0 {
+		return misused(cmd, err)
+	}
+	return usage("did you mean '"+cmd.CommandPath()+" "+strings.Join(near, "' or '"+cmd.CommandPath()+" ")+"'?", "%s", err)
 }
 
 // misused is a verb that was called with the wrong words.
