@@ -29,7 +29,7 @@ func TestWrongArgumentsAreAnsweredWithTheRightForm(t *testing.T) {
 		{"deny a b", []string{"banksman deny JOB --reason TEXT", "2 argument(s)"}},
 		{"audit prove", []string{"banksman audit prove JOB"}},
 		{"ls more", []string{`unknown command "more" for "banksman ls"`}},
-		{"aprove x", []string{`unknown command "aprove" for "banksman"`, "did you mean 'banksman approve'?"}},
+		{"aprove x", []string{`unknown command "aprove" for "banksman"`, "did you mean 'banksman approve'"}},
 		{"show --jsn x", []string{"unknown flag: --jsn", "banksman show --help"}},
 	} {
 		said := misuse(t, strings.Fields(c.args)...)
