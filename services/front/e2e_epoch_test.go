@@ -92,13 +92,31 @@ func TestEpochIsClosed(t *testing.T) {
 // proposed proposes and returns the job's id.
 func proposed(t *testing.T, s *lab.Site, args ...string) string {
 	t.Helper()
-	return strings.TrimSpace(s.Must(0, append([]string{"propose"}, args...)...).Stdout)
+	return strings.TrimSpace(patient(t, s, append([]string{"propose"}, args...)...).Stdout)
 }
 
 // becomes waits until a job has a status.
 func becomes(t *testing.T, s *lab.Site, id string, status lifecycle.Status) {
 	t.Helper()
-	lab.Eventually(t, "job "+id+" to be "+string(status), func() bool { return show(t, s, id).Status == status })
+	lab.Eventually(t, "job "+id+" to be "+string(status), func() bool {
+		var j view.Detail
+		patient(t, s, "show", "--json", id).JSON(t, &j)
+		return j.Status == status
+	})
+}
+
+// patient runs a verb again while the bus or a role is away, as both are when an epoch
+// begins, for a moment.
+func patient(t *testing.T, s *lab.Site, args ...string) (r lab.Result) {
+	t.Helper()
+	lab.Eventually(t, "an answer", func() bool {
+		r = s.Run(args...)
+		return r.Code != 75 && !strings.Contains(r.Stderr, "nobody answers")
+	})
+	if r.Code != 0 {
+		t.Fatalf("want exit 0: %s", r)
+	}
+	return r
 }
 
 // spoilt flips a bit in the middle of a file, looks, and flips it back.
@@ -118,4 +136,53 @@ func spoilt(t *testing.T, path string, look func()) {
 			look()
 		}
 	}
+}
+
+// TestEpochsEndByThemselves: with a small bound one epoch follows another while jobs are
+// proposed and run without a pause. Every job runs once, every log goes on after the one
+// before, and an index that is lost is made again from all of them.
+func TestEpochsEndByThemselves(t *testing.T) {
+	t.Parallel()
+	s := lab.NewSite(t, binary)
+	s.Set("auditor", "epoch_jobs", "10")
+	up := s.Up()
+	done := filepath.Join(t.TempDir(), "done")
+	waits := proposed(t, s, "--", "touch", done)
+	pending(t, s)
+	var jobs []string
+	for range 3 {
+		for range 12 {
+			jobs = append(jobs, proposed(t, s, "--", "git", "--version"))
+		}
+		for _, id := range jobs[len(jobs)-12:] {
+			becomes(t, s, id, lifecycle.Succeeded)
+		}
+	}
+	lab.Eventually(t, "the third epoch", func() bool { return thinned(s) >= "epoch-3" })
+	s.Ready()
+	patient(t, s, "approve", waits)
+	becomes(t, s, waits, lifecycle.Succeeded)
+	var r epochs
+	patient(t, s, "audit", "verify", "--json").JSON(t, &r)
+	if len(r.Epochs) < 2 || r.Epochs[0].EndedBy != "jobs" {
+		t.Errorf("epochs: %+v", r.Epochs)
+	}
+	up.Stop()
+	if err := os.Remove(filepath.Join(s.Dir, "state", "audit", "index.db")); err != nil {
+		t.Fatal(err)
+	}
+	s.Up()
+	for _, id := range append(jobs, waits) {
+		var j view.Detail
+		patient(t, s, "show", "--json", id).JSON(t, &j)
+		if j.Status != lifecycle.Succeeded || len(j.Attempts) != 1 {
+			t.Errorf("job %s is %s after %d attempts", id, j.Status, len(j.Attempts))
+		}
+	}
+}
+
+// thinned is the epoch for which the bus has thinned its stream.
+func thinned(s *lab.Site) string {
+	text, _ := os.ReadFile(filepath.Join(s.Dir, "state", "bus.epoch"))
+	return strings.TrimSpace(string(text))
 }
