@@ -94,7 +94,7 @@ func TestContainersEndWithTheirJobs(t *testing.T) {
 	gone := func(when string) {
 		lab.Eventually(t, "the container to be gone "+when, func() bool { return len(s.left()) == 0 })
 	}
-	if d := s.ends(begins("--timeout", "2s")); d.Status != lifecycle.TimedOut || d.Result.Survivors != 0 {
+	if d := s.ends(begins("--timeout", "5s")); d.Status != lifecycle.TimedOut || d.Result.Survivors != 0 {
 		t.Errorf("%s: %+v", d.Status, d.Result)
 	} else if left := s.left(); len(left) > 0 {
 		t.Errorf("at its limit, and these live on: %q", left)

@@ -45,7 +45,7 @@ func TestJobThatAttacksItsWatcher(t *testing.T) {
 	if d := s.does(more + `kill -9 $PPID; sleep 300`); d.Status != lifecycle.Failed || d.Result.ExitCode != -1 || !strings.Contains(d.Result.Error, "exit status is unknown") {
 		t.Errorf("after the watcher was killed: %s, %+v", d.Status, d.Result)
 	}
-	if d := s.does(more+`kill -STOP $PPID; sleep 300`, "--timeout", "1s"); d.Status != lifecycle.TimedOut {
+	if d := s.does(more+`kill -STOP $PPID; sleep 300`, "--timeout", "3s"); d.Status != lifecycle.TimedOut {
 		t.Errorf("after the watcher was stopped: %s, %+v", d.Status, d.Result)
 	}
 	lab.Eventually(t, "nothing to be left", func() bool { return len(s.left()) == 0 })
@@ -57,31 +57,35 @@ func TestJobThatAttacksItsWatcher(t *testing.T) {
 // A limit ends the whole tree, is no success, and keeps what was written before.
 func TestLimitEndsTheTree(t *testing.T) {
 	t.Parallel()
-	s := newScripted(t, [3]string{"worker", "slots", "1"})
+	s := newScripted(t, [3]string{"worker", "slots", "5"})
 	s.Up()
 	chain := filepath.Join(s.work, "chain.sh")
 	if err := os.WriteFile(chain, []byte(`[ "$1" -gt 0 ] && sh "$0" $(($1 - 1)) & exit 0`), 0o755); err != nil {
 		t.Fatal(err)
 	}
+	jobs := map[string]string{}
 	for name, script := range map[string]string{
 		"a grandchild that holds the output":    `echo part1; sh -c 'sleep 300 & sleep 300; true'; echo part2`,
 		"layers of shells":                      `echo part1; sh -c "sh -c 'sh -c \"while :; do sleep 0.2; done\"; true'; true"; echo part2`,
 		"a job that ignores TERM":               `trap '' TERM; echo part1; while :; do sleep 0.2; done; echo part2`,
 		"processes that fork while they end":    `trap '' TERM; echo part1; sh ./chain.sh 100000 & while :; do sleep 0.2; done; echo part2`,
-		"more output than is kept, and a sleep": `echo part1; yes | head -c 20000000; sleep 300; echo part2`,
+		"more output than is kept, and a sleep": `echo part1; yes | head -c 10000000; sleep 300; echo part2`,
 	} {
-		d := s.does(script, "--timeout", "1s")
+		jobs[name] = s.propose(script, "--timeout", "5s")
+	}
+	for name, job := range jobs {
+		d := s.ends(job)
 		if d.Status != lifecycle.TimedOut || !strings.HasPrefix(d.Result.Stdout, "part1\n") || strings.Contains(d.Result.Stdout, "part2") || d.Result.Survivors != 0 {
 			t.Errorf("%s: %s, %d bytes, exit %d %s", name, d.Status, len(d.Result.Stdout), d.Result.ExitCode, d.Result.Signal)
 		}
 		if strings.HasPrefix(name, "more output") && d.Result.StdoutInfo.CutBytes == 0 {
 			t.Errorf("%s: nothing says that output was left out: %+v", name, d.Result.StdoutInfo)
 		}
-		if left := s.left(); len(left) > 0 {
-			t.Errorf("%s: these live on: %q", name, left)
-		}
 	}
-	// The one slot is free again, without a restart.
+	if left := s.left(); len(left) > 0 {
+		t.Errorf("these live on: %q", left)
+	}
+	// The slots are free again, without a restart.
 	if d := s.does("echo next"); d.Status != lifecycle.Succeeded {
 		t.Errorf("the next job is %s", d.Status)
 	}
@@ -118,7 +122,7 @@ func TestCancelledJobLetsGo(t *testing.T) {
 	}
 }
 
-// Jobs are not hit by what goes on around them: eight wait while a hundred others
+// Jobs are not hit by what goes on around them: eight wait while thirty others
 // begin, fail and end.
 func TestBusyWorkerLeavesItsJobsAlone(t *testing.T) {
 	t.Parallel()
@@ -129,7 +133,7 @@ func TestBusyWorkerLeavesItsJobsAlone(t *testing.T) {
 		waiting = append(waiting, s.propose(`trap 'echo hit' TERM INT HUP CONT USR1 USR2; while [ ! -e gate ]; do sleep 0.05; done; echo through`))
 	}
 	var quick []string
-	for range 60 {
+	for range 30 {
 		quick = append(quick, s.propose(`echo out; echo err >&2; exit 7`))
 	}
 	for _, job := range quick {
