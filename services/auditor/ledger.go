@@ -25,6 +25,8 @@ const (
 	factOpenGap = "d/" // + seq: a gap that nobody has acknowledged
 	factFault   = "f/" // + seq: an audit.fault_found that nobody has acknowledged
 	factLost    = "l/" // + seq: first of sequences that were lost after they were read: the last
+	factProject = "p/" // + project: its fold
+	factGrant   = "g/" // + id: its fold
 	factCount   = "c/" // + violations, gaps, missing: how many there are
 	factErased  = "x/" // + digest: a text that is to be erased
 	factAudit   = "a/last"
@@ -100,6 +102,9 @@ func (l *ledger) take(st events.Stored, leaf int64) error {
 		if err := l.violation(st, e, "", codeOf(judgement), judgement.Error()); err != nil {
 			return err
 		}
+	}
+	if err := l.takeOther(st, e, judgement); err != nil {
+		return err
 	}
 	if underAuditFilter(st.Subject, l.epoch) {
 		l.setNumber(factAudit, st.Seq)
@@ -183,6 +188,8 @@ func (l *ledger) takeKind(st events.Stored, e events.Event, leaf int64) error {
 	case *events.TextErased:
 		l.setNumber(factErased+e.Subject.ID, st.Seq)
 		l.erased = append(l.erased, e.Subject.ID)
+	case *events.JobApproved:
+		return l.permitted(st, e, p)
 	case *events.AuditViolationFound:
 		return l.heard(unsaid{Seq: p.Seq, Code: p.Code})
 	case *events.EpochCloseRequested:

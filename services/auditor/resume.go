@@ -320,7 +320,7 @@ func (a *auditor) sameAs(leaf int64, st events.Stored) error {
 
 // leafOf finds the leaf of a sequence that the log covers.
 func (a *auditor) leafOf(seq uint64) (int64, error) {
-	var failed error
+	failed := logFault(a.log.Flush()) // the sequence may have been read a moment ago
 	n := sort.Search(int(a.log.Size()), func(i int) bool {
 		e, _, err := a.reader.Entry(int64(i))
 		if err != nil {

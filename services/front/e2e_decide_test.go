@@ -398,4 +398,5 @@ func TestGrants(t *testing.T) {
 	s.Must(0, "grant", "revoke", g, "--reason", "over again")
 	s.Must(0, "cancel", propose(t, s, "--cwd", dir, "--", "echo", "go", "four"))
 	s.Must(0, "audit", "verify")
+	noViolation(t, s)
 }

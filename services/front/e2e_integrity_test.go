@@ -28,6 +28,14 @@ func auditStatus(t *testing.T, s *lab.Site, what string, is func(query.AuditStat
 	return found
 }
 
+// noViolation wants the auditor to have found nothing that breaks a rule.
+func noViolation(t *testing.T, s *lab.Site) {
+	t.Helper()
+	if a := auditStatus(t, s, "the auditor", func(query.AuditStatus) bool { return true }); a.Violations != 0 || a.Dispatch != "open" {
+		t.Errorf("the auditor has found %d violations, dispatch is %s", a.Violations, a.Dispatch)
+	}
+}
+
 // A bit flips on the disk of the bus, in an event that was audited. The server tells
 // nothing; the auditor names the event, nothing starts, an alert is raised, and an
 // administrator, who alone may, opens dispatch again.

@@ -140,4 +140,5 @@ func TestLimitStopAndLift(t *testing.T) {
 	}
 	s.Must(0, "loop", "start", "slow")
 	lab.Eventually(t, "rounds to go on", func() bool { return loopState(t, s, "slow").Rounds > rounds })
+	noViolation(t, s)
 }
