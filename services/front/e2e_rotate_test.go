@@ -150,7 +150,18 @@ func TestActorKeyIsRotated(t *testing.T) {
 	}
 	first := propose()
 	s.Must(0, "approve", first)
+	next, err := keys.GenerateSigner() // of a rotation that was interrupted
+	if err == nil {
+		err = keys.WriteSigner(keys.Next(layout.SignKey(person)), next, nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	s.Must(0, "actor", "rotate", person, "--key", "sign,login")
+	file := trustNow(t, s)
+	if line, _ := file.Find(person); line.Sign != string(next.Public()) || line.OldSign == "" || line.OldLogin == "" {
+		t.Errorf("the rotation did not go on: %+v", line)
+	}
 	if r := s.Must(1, "actor", "retire", person, "--json"); !strings.Contains(r.Stderr, "new_key_unused") {
 		t.Errorf("retired before the new key was used: %s", r)
 	}
@@ -167,7 +178,7 @@ func TestActorKeyIsRotated(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Must(0, "actor", "retire", person)
-	file := trustNow(t, s)
+	file = trustNow(t, s)
 	if line, _ := file.Find(person); line.OldSign != "" || line.OldLogin != "" {
 		t.Errorf("%+v", line)
 	}
