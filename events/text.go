@@ -101,6 +101,10 @@ func TextsOf(payload any) []Text {
 		words = p.Reason
 	case *AskWaived:
 		words = p.Reason
+	case *GrantGiven:
+		words = p.Reason
+	case *GrantRevoked:
+		words = p.Reason
 	case *AskUnbarred:
 		words = p.Reason
 	}

@@ -89,13 +89,16 @@ func (a *app) grantAddCommand() *cobra.Command {
 				return usage("see 'banksman grant add --help'", "grant add: --for, --root and --reason are required")
 			}
 			g.Scope.Program, g.Scope.Args, g.ValidS = args[0], args[1:], wholeSeconds(valid)
-			return a.atDesk(cmd.Context(), file, func(d *person.Desk, _ *bus.Conn) error {
+			return a.atDesk(cmd.Context(), file, func(d *person.Desk, c *bus.Conn) error {
 				a.say("about to give a grant of %d use(s) for %s: %s", g.Uses, valid, covers(g.Scope))
 				given, err := d.Give(cmd.Context(), g)
 				if err != nil {
 					return err
 				}
 				v := viewGrant(given, time.Now())
+				if err := a.fill(cmd.Context(), c, &v.Reason); err != nil {
+					return err
+				}
 				return a.print(v, func(w io.Writer) { fmt.Fprintln(w, v.Grant) })
 			})
 		},
@@ -148,7 +151,11 @@ func (a *app) listGrants(ctx context.Context, all bool) ([]grantView, error) {
 			list = append(list, v)
 		}
 	}
-	return list, nil
+	var places []*string
+	for i := range list {
+		places = append(places, &list[i].Reason, &list[i].Revoked)
+	}
+	return list, a.fill(ctx, c, places...)
 }
 
 func grantTable(w io.Writer, list []grantView) {
@@ -172,12 +179,15 @@ func (a *app) grantRevokeCommand() *cobra.Command {
 			if reason == "" {
 				return usage("say why; it goes on record", "grant revoke %s: --reason is required", args[0])
 			}
-			return a.atDesk(cmd.Context(), file, func(d *person.Desk, _ *bus.Conn) error {
+			return a.atDesk(cmd.Context(), file, func(d *person.Desk, c *bus.Conn) error {
 				g, err := d.TakeBack(cmd.Context(), args[0], reason)
 				if err != nil {
 					return err
 				}
 				v := viewGrant(g, time.Now())
+				if err := a.fill(cmd.Context(), c, &v.Reason, &v.Revoked); err != nil {
+					return err
+				}
 				return a.print(v, func(w io.Writer) { fmt.Fprintf(w, "%s %s\n", v.Grant, v.State) })
 			})
 		},

@@ -78,7 +78,7 @@ func (d *Desk) approve(ctx context.Context, id, expected, confirmed string) (lif
 
 // Deny signs a no, for good, and returns the job after it.
 func (d *Desk) Deny(ctx context.Context, id, reason string) (lifecycle.Job, error) {
-	keep := texts.Once(ctx, d.Bus, reason)
+	keep := texts.Try(ctx, d.Bus, reason)
 	return d.decide(ctx, id, "job.denied", func(j lifecycle.Job) (any, error) {
 		p, err := deny(j, reason, time.Now())
 		if err == nil {

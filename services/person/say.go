@@ -128,7 +128,7 @@ func (d *Desk) request(ctx context.Context, id, reason string, k events.Kind, dr
 		return lifecycle.Job{}, err
 	}
 	defer stop()
-	keep := texts.Once(ctx, d.Bus, reason)
+	keep := texts.Try(ctx, d.Bus, reason)
 	err = d.say(ctx, func() (words, error) {
 		j, err := d.Standing.Job(ctx, id)
 		if err != nil {
@@ -273,6 +273,11 @@ func (d *Desk) Give(ctx context.Context, g events.GrantGiven) (grant.Grant, erro
 		return grant.Grant{}, refuse(CodeBadGrant, "", "%v", err)
 	}
 	subject := events.For("grant.given", events.SiteScope, strings.ToLower(rand.Text()), d.Config.ActorName)
+	ref, err := texts.Keep(ctx, d.Bus, g.Reason)
+	if err != nil {
+		return grant.Grant{}, err
+	}
+	g.Reason = ref
 	if err := d.say(ctx, func() (words, error) { return words{subject, 0, g}, nil }); err != nil {
 		return grant.Grant{}, err
 	}
@@ -285,6 +290,7 @@ func (d *Desk) TakeBack(ctx context.Context, id, reason string) (grant.Grant, er
 	if err := fit("revoke grant "+id, reason); err != nil {
 		return grant.Grant{}, err
 	}
+	keep := texts.Try(ctx, d.Bus, reason)
 	err := d.say(ctx, func() (words, error) {
 		g, err := d.grants().Grant(ctx, id)
 		switch {
@@ -295,7 +301,8 @@ func (d *Desk) TakeBack(ctx context.Context, id, reason string) (grant.Grant, er
 		case g.Status == grant.Revoked:
 			return words{}, nil
 		}
-		return words{events.For("grant.revoked", events.SiteScope, id, d.Config.ActorName), g.LastSeq, events.GrantRevoked{Reason: reason}}, nil
+		ref, err := keep()
+		return words{events.For("grant.revoked", events.SiteScope, id, d.Config.ActorName), g.LastSeq, events.GrantRevoked{Reason: ref}}, err
 	})
 	if err != nil {
 		return grant.Grant{}, err

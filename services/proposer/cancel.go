@@ -68,7 +68,7 @@ const maxReasonBytes = 4096
 
 // askCancel makes the request, unless it was made or the job was cancelled.
 func (d *door) askCancel(ctx context.Context, id, reason string, from events.Proposer) error {
-	keep := texts.Once(ctx, d.env.Bus, reason)
+	keep := texts.Try(ctx, d.env.Bus, reason)
 	reader := asks.Reader{Bus: d.env.Bus, Standing: d.env.Standing}
 	for {
 		j, err := d.own(ctx, id, from)
@@ -87,7 +87,7 @@ func (d *door) askCancel(ctx context.Context, id, reason string, from events.Pro
 		}
 		ref, err := keep()
 		if err != nil {
-			return keepFailed(err)
+			return err
 		}
 		subject := events.For("ask.cancel_requested", j.Pool, id, d.env.Actor)
 		_, err = d.env.Append.Append(ctx, subject, last, events.AskCancelRequested{Proposer: from, Reason: ref})

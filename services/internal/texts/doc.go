@@ -19,5 +19,7 @@
 // # What can go wrong
 //
 // The event may be refused after its text was stored. The text then stays without
-// anybody naming it. The store may be full: nothing that needs a new text is said then.
+// anybody naming it. The store may be full: a proposal with a
+// reason and a comment are refused then; a no, a cancellation and a revocation are said
+// without their words.
 package texts

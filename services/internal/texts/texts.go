@@ -3,10 +3,12 @@ package texts
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/banksman/banksman/events"
+	"github.com/banksman/banksman/services/internal/bus"
 	"github.com/banksman/banksman/services/internal/trust"
 )
 
@@ -44,6 +46,22 @@ func Once(ctx context.Context, s Store, text string) func() (string, error) {
 	return func() (_ string, err error) {
 		if ref == "" {
 			ref, err = Keep(ctx, s, text)
+		}
+		return ref, err
+	}
+}
+
+// NotKept stands in an event where there was no room for the words.
+const NotKept = "(the words were not kept: their store is full)"
+
+// Try is Once for what has to be said also where the store is full: a no, a
+// cancellation and a revocation do not wait for room.
+func Try(ctx context.Context, s Store, text string) func() (string, error) {
+	keep := Once(ctx, s, text)
+	return func() (string, error) {
+		ref, err := keep()
+		if errors.Is(err, bus.ErrFull) {
+			return NotKept, nil
 		}
 		return ref, err
 	}
