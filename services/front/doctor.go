@@ -40,15 +40,16 @@ const (
 )
 
 func (a *app) doctorCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "doctor", Short: "Check keys, permissions, namespaces, stream, clock, disk and git, and say what to do", GroupID: "start", Args: cobra.NoArgs,
-		Long: "Check what a site needs from this machine and say what to do about each fault. Exits 1\nwhen something fails; a warning is no failure.",
+	var settings string
+	cmd := &cobra.Command{
+		Use: "doctor", Short: "Check keys, permissions, namespaces, stream, clock, disk, git and the hook, and say what to do", GroupID: "start", Args: cobra.NoArgs,
+		Long: "Check what a site needs from this machine and say what to do about each fault. Exits 1\nwhen something fails; a warning is no failure. A hook that is installed for Claude Code is tried\nas that program would: with a tool that is none of its business, with commands that have to be\ndenied, and with an input that is none.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			l, err := a.layout()
 			if err != nil {
 				return err
 			}
-			found := a.examine(cmd.Context(), l)
+			found := append(a.examine(cmd.Context(), l), a.checkHook(cmd.Context(), l, settings)...)
 			err = a.print(map[string]any{"findings": found}, func(w io.Writer) { findingTable(w, found) })
 			for _, f := range found {
 				if err == nil && f.State == bad {
@@ -58,6 +59,8 @@ func (a *app) doctorCommand() *cobra.Command {
 			return err
 		},
 	}
+	cmd.Flags().StringVar(&settings, "settings", "", "settings file of Claude Code (default: .claude/settings.json in the home folder)")
+	return cmd
 }
 
 func findingTable(w io.Writer, found []finding) {

@@ -178,6 +178,65 @@ func TestHookFailsClosed(t *testing.T) {
 	}
 }
 
+// The doctor tries the hook as it is installed, and runs nothing but what install
+// writes.
+func TestDoctorProvesTheHook(t *testing.T) {
+	t.Parallel()
+	s := lab.NewSite(t, binary)
+	up := s.Up()
+	file := filepath.Join(t.TempDir(), "settings.json")
+	var report struct {
+		Findings []struct {
+			Check  string `json:"check"`
+			State  string `json:"state"`
+			Detail string `json:"detail"`
+		} `json:"findings"`
+	}
+	says := func(state, detail string) {
+		t.Helper()
+		r := s.Run("doctor", "--json", "--settings", file)
+		r.JSON(t, &report)
+		for _, f := range report.Findings {
+			if f.Check == "hook" && f.State == state && strings.Contains(f.Detail, detail) {
+				return
+			}
+		}
+		t.Errorf("no finding %s, %s: %s", state, detail, r)
+	}
+	says("ok", "not installed")
+	s.Must(0, "hook", "install", "claude", "--agent-version", "2.1.332", "--settings", file)
+	says("ok", "it denies, blocks when it fails")
+	if list := inbox(t, s); len(list) != 0 {
+		t.Errorf("trying the hook made jobs: %+v", list)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	change := func(from, to string) {
+		t.Helper()
+		if !strings.Contains(string(text), from) {
+			t.Fatalf("the settings have no %q: %s", from, text)
+		}
+		if err := os.WriteFile(file, []byte(strings.Replace(string(text), from, to, 1)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	change(`"onFailure": "block"`, `"onFailure": "continue"`)
+	says("warn", "blocking failure mode")
+	change(`Bash|`, ``)
+	says("fail", "every tool that runs commands")
+	mark := filepath.Join(t.TempDir(), "ran")
+	change(binary, "touch "+mark+"; "+binary)
+	says("fail", "not what this banksman installs")
+	if _, err := os.Stat(mark); err == nil {
+		t.Error("the doctor ran what somebody wrote into the settings")
+	}
+	change("", "")
+	up.Stop()
+	says("warn", "it blocks everything now")
+}
+
 // The hook is written into settings, shown, kept apart from the rest, and taken
 // out again.
 func TestHookIsInstalled(t *testing.T) {
