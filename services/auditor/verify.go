@@ -48,6 +48,8 @@ type Options struct {
 	// Anchor is a signed head that was kept elsewhere; the log must have grown out of it.
 	Anchor []byte
 	Now    func() time.Time
+	// Progress, if set, is told how many leaves of how many were checked.
+	Progress func(done, all int64)
 }
 
 // defaultMaxAge is how old a head may be when nobody can be asked.
@@ -219,7 +221,7 @@ type unbelievedEvent struct {
 func (v *verifier) head() int64 { return v.signers.size }
 
 // visit sees every leaf in order.
-func (v *verifier) visit(leaf int64, e tlog.Entry, rec *tlog.Record) error {
+func (v *verifier) visit(leaf int64, e tlog.Entry, rec *readRecord) {
 	sealed := leaf < v.head()
 	if leaf > v.next {
 		v.completeness.Add(fmt.Sprintf("leaves %d to %d cannot be read", v.next, leaf-1))
@@ -230,7 +232,7 @@ func (v *verifier) visit(leaf int64, e tlog.Entry, rec *tlog.Record) error {
 	}
 	if v.isCarried(e) {
 		v.visitCarried(leaf, e, rec)
-		return nil
+		return
 	}
 	v.expectCarried(e)
 	if seq, ok := e.LastSeq(); ok && sealed {
@@ -252,13 +254,12 @@ func (v *verifier) visit(leaf int64, e tlog.Entry, rec *tlog.Record) error {
 		v.note(leaf, e.Seq)
 		v.clock(leaf, e.Seq, e.Time)
 		if rec != nil {
-			v.event(leaf, e, storedOf(*rec))
+			v.event(leaf, e, rec)
 		} else if id, err := events.ParseID(e.ID); err == nil { // tlog has reported what is wrong
 			v.session(e.Seq, id)
 		}
 	}
 	v.noteTrust(leaf)
-	return nil
 }
 
 // noteTrust remembers which trust file is in force after a leaf.
@@ -272,12 +273,12 @@ func (v *verifier) noteTrust(leaf int64) {
 }
 
 // event checks one event against the trust file in force.
-func (v *verifier) event(leaf int64, entry tlog.Entry, st events.Stored) {
+func (v *verifier) event(leaf int64, entry tlog.Entry, rec *readRecord) {
+	st := rec.st
 	if !evidence.Names(entry, metaOf(st)) {
 		v.bad(leaf, st.Seq, "entry_meta", "the entry names another id, job, actor or signature than the message")
 	}
-	st.Data = slices.Clone(st.Data) // its memory ends with the visit, a trust file stays
-	e, err := v.book.Open(st)
+	e, err := v.book.Judge(rec.read)
 	var unknown *events.UnknownKind
 	if err != nil && !errors.As(err, &unknown) {
 		v.bad(leaf, st.Seq, codeOf(err), err.Error())

@@ -97,7 +97,9 @@ func (v *verifier) read(ctx context.Context) (err error) {
 		return fmt.Errorf("verify %s: %w", v.options.LogDir, err)
 	}
 	v.checkpoint = v.readCheckpoint()
-	v.log, err = tlog.Verify(ctx, v.options.LogDir, &v.signers, v.visit)
+	a := ahead{v: v}
+	v.log, err = tlog.Verify(ctx, v.options.LogDir, &v.signers, a.take)
+	a.work()
 	return err
 }
 
@@ -183,16 +185,14 @@ func (v *verifier) isCarried(e tlog.Entry) bool {
 
 // visitCarried checks an event that another log holds, too. Where that log is here, it is
 // enough that they are the same.
-func (v *verifier) visitCarried(leaf int64, e tlog.Entry, rec *tlog.Record) {
+func (v *verifier) visitCarried(leaf int64, e tlog.Entry, rec *readRecord) {
 	v.note(leaf, e.Seq)
 	v.carriedSums = append(v.carriedSums, sumOf(e))
 	if leaf < v.head() {
 		v.headTime, v.report.ThroughSeq = e.Time, v.genesis.Old.Through
 	}
 	if rec != nil {
-		st := storedOf(*rec)
-		st.Data = slices.Clone(st.Data)
-		opened, err := v.book.Open(st)
+		opened, err := v.book.Judge(rec.read)
 		if err != nil && v.before == nil {
 			v.bad(leaf, e.Seq, codeOf(err), err.Error())
 		}

@@ -85,7 +85,10 @@ func (a *app) auditVerifyCommand() *cobra.Command {
 				}
 				defer done()
 			}
+			bar := progress{w: a.err, on: terminal(a.err)}
+			o.Progress = bar.show
 			r, err := auditor.Verify(cmd.Context(), o)
+			bar.end()
 			if err != nil {
 				return err
 			}

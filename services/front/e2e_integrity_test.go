@@ -96,6 +96,9 @@ func TestAFlippedBitIsFoundAndAcknowledged(t *testing.T) {
 		return list.Jobs[0].Status == lifecycle.Succeeded
 	})
 	lab.Eventually(t, "the alert to be cleared", func() bool { return !strings.Contains(s.Run("alert", "ls").Stdout, "integrity-stream") })
+	if screen := dialogue(t, s, []string{"audit", "verify"}); !strings.Contains(screen, "#] ") {
+		t.Errorf("no progress on a terminal: %q", screen)
+	}
 	if r := s.Must(0, "audit", "verify"); !strings.Contains(r.Stdout, "intact with 1 acknowledged fault(s)") || !strings.Contains(r.Stdout, "one bit, the log has the event") {
 		t.Errorf("verify after: %s", r)
 	}

@@ -99,9 +99,32 @@ func (b *Book) before(seq uint64) (version, bool) {
 // has no Payload.
 func (b *Book) Open(st events.Stored) (events.Event, error) {
 	e, err := events.Open(b.origin, st)
+	return b.Judge(Read{st.Seq, e, err})
+}
+
+// Read is a message that was read and is not judged yet.
+type Read struct {
+	seq   uint64
+	event events.Event
+	err   error
+}
+
+// Read reads a message and checks its signature by the key that it names. It needs no
+// trust file, so that many goroutines may read ahead while one judges.
+func (b *Book) Read(st events.Stored) Read {
+	e, err := events.Open(b.origin, st)
+	if key := e.Signature.Key; len(e.Text) > 0 {
+		b.memo.verified(key, e.Text, e.Signature.Sig, func() bool { return keys.PublicKey(key).Verify(e.Text, e.Signature.Sig) })
+	}
+	return Read{st.Seq, e, err}
+}
+
+// Judge is Open for a message that was read. Messages are judged in order.
+func (b *Book) Judge(r Read) (events.Event, error) {
+	e, err := r.event, r.err
 	var unknown *events.UnknownKind
 	if err != nil && !errors.As(err, &unknown) {
-		return e, &Violation{Code: CodeMalformed, Seq: st.Seq, Detail: err.Error()}
+		return e, &Violation{Code: CodeMalformed, Seq: r.seq, Detail: err.Error()}
 	}
 	if e.Kind == trustKind {
 		return e, b.openTrust(e, unknown)
