@@ -343,7 +343,11 @@ func (r *rebuild) replaceLog() error {
 	if err != nil {
 		return fmt.Errorf("the log is not replaced, because the head that is kept elsewhere cannot be read: %w", err)
 	}
-	_, size, root, err := tlog.ParseHead(text)
+	var size int64
+	var root tlog.Hash
+	if text, err = tlog.ReadLockFile(text); err == nil {
+		_, size, root, err = tlog.ParseHead(text)
+	}
 	if err != nil {
 		return fmt.Errorf("the log is not replaced: %w", err)
 	}

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/banksman/banksman/services/internal/tlog"
 )
 
 func (s *testSite) rebuild(change ...func(*RebuildOptions)) (Rebuilt, error) {
@@ -113,7 +115,11 @@ func TestRebuildReplacesNoOtherHistory(t *testing.T) {
 	a.until(t, "readiness", isReady)
 	s.drained()
 	a.stop(t)
-	lines := strings.Split(string(mustRead(t, s.layout.AuditHead())), "\n")
+	head, err := tlog.ReadLockFile(mustRead(t, s.layout.AuditHead()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(string(head), "\n")
 	lines[2] = strings.Repeat("A", 43) + "="
 	if err := os.WriteFile(s.layout.AuditHead(), []byte(strings.Join(lines, "\n")), 0o600); err != nil {
 		t.Fatal(err)
