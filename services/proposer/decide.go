@@ -57,7 +57,7 @@ func orDefault[T comparable](v, def T) T {
 
 // bounds refuses what is too large or out of range.
 func bounds(c *Config, p *events.JobProposed) error {
-	if len(p.Argv) == 0 || p.Argv[0] == "" {
+	if len(p.Argv) == 0 || strings.TrimSpace(p.Argv[0]) == "" {
 		return refuse("no_command", "name the command after --", "there is no command")
 	}
 	if len(p.Argv) > c.MaxArgs {
