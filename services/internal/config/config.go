@@ -86,9 +86,18 @@ func Decode(path string, text []byte, sections ...Section) error {
 		read = append(read, s.Name)
 	}
 	for _, key := range meta.Undecoded() {
-		if len(key) > 1 && slices.Contains(read, key[0]) {
-			faults = append(faults, unknownKey(key, keysOf(sections[slices.Index(read, key[0])].Into), text))
+		if len(key) < 2 || !slices.Contains(read, key[0]) {
+			continue
 		}
+		into := sections[slices.Index(read, key[0])].Into
+		known, depth := keysOf(into), 1
+		if _, many := into.(family); many {
+			depth = 2
+		}
+		if len(key) > depth && slices.Contains(known, key[depth]) {
+			continue // it is known; another key of its table has a fault, so nobody read it
+		}
+		faults = append(faults, unknownKey(key, known, text))
 	}
 	decoded := len(faults) == 0
 	for _, s := range sections {

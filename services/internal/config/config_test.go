@@ -63,6 +63,28 @@ func TestFaultsNameLineAndNearest(t *testing.T) {
 }
 
 // A role reads its own tables; those of others only need a known name.
+// One value of another type does not make strangers of the table's other keys.
+func TestAFaultHidesNoKeys(t *testing.T) {
+	set := config.Set[everything]{Default: func() everything { return everything{} }}
+	for text, section := range map[string]config.Section{
+		"[worker]\ntimeout_s = \"banana\"\ntext = \"a\"\non = true\nenv.x = \"1\"\ntime_s = 1\n": {Name: "worker", Into: &everything{}},
+		"[projects.a]\ntimeout_s = \"banana\"\ntext = \"a\"\non = true\ntime_s = 1\n":            {Name: "projects", Into: &set},
+	} {
+		err := config.Decode("/etc/x.toml", []byte(text), section)
+		var all *config.Error
+		if !errors.As(err, &all) || len(all.Faults) != 2 || !strings.Contains(all.Faults[0], "timeout_s") || !strings.Contains(all.Faults[1], `"time_s"`) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+func TestAMarkOfByteOrderAndOtherLineEndsAreTaken(t *testing.T) {
+	into := &everything{}
+	if err := config.Decode("/etc/x.toml", []byte("\ufeff[worker]\r\ntimeout_s = 3"), config.Section{Name: "worker", Into: into}); err != nil || into.Time != 3 {
+		t.Errorf("%+v, %v", into, err)
+	}
+}
+
 func TestOtherTablesAreSkipped(t *testing.T) {
 	e := everything{Text: "default"}
 	err := config.Decode("f", []byte("[bus]\nwhatever = 1\n[worker]\non = true\n"), config.Section{Name: "worker", Into: &e})
