@@ -1,6 +1,7 @@
 package person
 
 import (
+	"slices"
 	"context"
 	"errors"
 	"os"
@@ -210,7 +211,7 @@ func TestRevokedPersonSignsNothing(t *testing.T) {
 	id := ready(s, 1)
 	d := desk(s, stage.Second)
 	f := s.Trust()
-	f.Version, f.Actors = 2, f.Actors[:len(f.Actors)-1:len(f.Actors)-1] // the bus has not reloaded it yet
+	f.Version, f.Actors = 2, slices.DeleteFunc(slices.Clone(f.Actors), func(a events.Actor) bool { return a.Actor == stage.Second }) // the bus has not reloaded it yet
 	s.AppendTrust(s.Root, f, s.Last(events.Filter("trust", "main")))
 	if _, err := d.Approve(s.Context(), id); codeOf(err) != CodeNoRight {
 		t.Error(err)

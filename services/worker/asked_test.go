@@ -22,22 +22,22 @@ func TestACancelRequestEndsTheRunningJob(t *testing.T) {
 	id := y.propose([]string{"sh", "-c", "read line < " + gate + "; touch after"})
 	y.approve(id)
 	y.seal()
-	y.await(id, "running", func(j lifecycle.Job) bool { return j.Status == lifecycle.Running })
+	y.Await(id, "running", func(j lifecycle.Job) bool { return j.Status == lifecycle.Running })
 	open, err := os.OpenFile(gate, os.O_WRONLY, 0) // returns when the job reads
 	must(t, err)
 	defer open.Close()
 
-	stranger := y.say("proposer", "ask.cancel_requested", "default", id, 0, &events.AskCancelRequested{Proposer: events.Proposer{Kind: "agent", ID: "stranger"}, Reason: "not mine"})
+	stranger := y.Say("proposer", "ask.cancel_requested", "default", id, 0, &events.AskCancelRequested{Proposer: events.Proposer{Kind: "agent", ID: "stranger"}, Reason: "not mine"})
 	w.shift.heedAll(t.Context())
-	if j := y.job(id); j.Status != lifecycle.Running {
+	if j := y.Job(id); j.Status != lifecycle.Running {
 		t.Fatalf("a stranger ended it: %s", j.Status)
 	}
-	asked := y.say("p7k2", "ask.cancel_requested", "default", id, stranger, &events.AskCancelRequested{Reason: "enough"})
+	asked := y.Say("p7k2", "ask.cancel_requested", "default", id, stranger, &events.AskCancelRequested{Reason: "enough"})
 	j := y.ends(id)
 	if j.Status != lifecycle.Cancelled || j.Ending != "cancelled by p7k2: enough" || j.Receipt == nil || len(j.Receipt.Means) == 0 || j.Receipt.Survivors != 0 {
 		t.Errorf("%s, %q, receipt %+v", j.Status, j.Ending, j.Receipt)
 	}
-	list, err := y.conn("reader").Read(t.Context(), 1, "bm.job.default."+id+".cancelled.>", 2)
+	list, err := y.Conn("reader").Read(t.Context(), 1, "bm.job.default."+id+".cancelled.>", 2)
 	must(t, err)
 	if e, err := y.reads.Book().Open(list[0]); err != nil || len(list) != 1 || e.Payload.(*events.JobCancelled).Request != asked {
 		t.Errorf("%d cancellations, %+v (%v)", len(list), e.Payload, err)
@@ -53,17 +53,17 @@ func TestACancelRequestEndsTheRunningJob(t *testing.T) {
 // job, and approves the job with it.
 func (y *yard) byGrant(id, grant string, change ...func(*events.GrantGiven, *events.GrantUsed)) {
 	y.t.Helper()
-	j := y.await(id, "resolved", func(j lifecycle.Job) bool { return j.Resolution != nil })
+	j := y.Await(id, "resolved", func(j lifecycle.Job) bool { return j.Resolution != nil })
 	given := &events.GrantGiven{Scope: events.GrantScope{Program: "echo", Roots: []string{filepath.Join(y.ground, "work")}}, ValidS: 600, Uses: 3, Reason: "a test"}
 	used := &events.GrantUsed{Use: 1, Job: id, Proposal: j.ProposalDigest, Resolution: j.ResolutionDigest}
 	for _, f := range change {
 		f(given, used)
 	}
-	used.Given = y.say("p7k2", "grant.given", events.SiteScope, grant, 0, given)
-	use := y.say("gate", "grant.used", events.SiteScope, grant, used.Given, used)
+	used.Given = y.Say("p7k2", "grant.given", events.SiteScope, grant, 0, given)
+	use := y.Say("gate", "grant.used", events.SiteScope, grant, used.Given, used)
 	a := y.approval(id, "grant")
 	a.Grant, a.GrantUsed = grant, use
-	y.say("gate", "job.approved", "default", id, j.LastSeq, a)
+	y.Say("gate", "job.approved", "default", id, j.LastSeq, a)
 }
 
 // A worker does not believe the gate about grants: it runs what the grant covers
@@ -101,9 +101,9 @@ func TestARevokedGrantStartsNothing(t *testing.T) {
 	y.hire("worker", "").run()
 	id := y.propose([]string{"echo", "x"})
 	y.byGrant(id, "g1")
-	st, _, err := y.conn("reader").Last(t.Context(), events.Filter("grant", "g1"))
+	st, _, err := y.Conn("reader").Last(t.Context(), events.Filter("grant", "g1"))
 	must(t, err)
-	y.say("p7k2", "grant.revoked", events.SiteScope, "g1", st.Seq, &events.GrantRevoked{Reason: "the release is off"})
+	y.Say("p7k2", "grant.revoked", events.SiteScope, "g1", st.Seq, &events.GrantRevoked{Reason: "the release is off"})
 	y.seal()
 	if j := y.ends(id); j.Status != lifecycle.DeadLetter || !strings.Contains(j.Ending, "the release is off") || len(j.Attempts) != 0 {
 		t.Errorf("%s, %q", j.Status, j.Ending)

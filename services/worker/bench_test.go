@@ -35,7 +35,7 @@ func BenchmarkApprovedJobs(b *testing.B) {
 		ids = append(ids, y.propose([]string{"echo"}))
 	}
 	for _, id := range ids {
-		y.await(id, "resolved", func(j lifecycle.Job) bool { return j.Resolution != nil })
+		y.Await(id, "resolved", func(j lifecycle.Job) bool { return j.Resolution != nil })
 	}
 	first.leave()
 	for _, id := range ids {

@@ -39,7 +39,7 @@ func TestRemovedStateDoesNotLoseAResult(t *testing.T) {
 	w := y.hire("worker", "").run()
 	id, open := atGate(y, "gate")
 	y.seal()
-	y.await(id, "running", running)
+	y.Await(id, "running", running)
 	must(t, os.RemoveAll(w.shift.journal.Dir()))
 	open()
 	if j := y.ends(id); j.Status != lifecycle.Succeeded {
@@ -69,7 +69,7 @@ func TestRemovedWorkDirectory(t *testing.T) {
 		t.Errorf("status %q, %+v", j.Status, j.Current().Result)
 	}
 	later := y.propose([]string{"echo", "x"}, in)
-	y.await(later, "declined", func(j lifecycle.Job) bool { return len(j.Declines) == 1 })
+	y.Await(later, "declined", func(j lifecycle.Job) bool { return len(j.Declines) == 1 })
 }
 
 // The disk of the worker's state fills up: what runs ends with its result and its
@@ -86,7 +86,7 @@ func TestFullDiskStopsStartsAndLosesNothing(t *testing.T) {
 	id := y.propose([]string{"sh", "-c", fmt.Sprintf("read line < %s; head -c 500000 /dev/zero; echo end", gate)})
 	y.approve(id)
 	y.seal()
-	y.await(id, "running", running)
+	y.Await(id, "running", running)
 	free := disk.Fill()
 	next := y.propose([]string{"echo", "x"})
 	y.allow(next)
@@ -104,7 +104,7 @@ func TestFullDiskStopsStartsAndLosesNothing(t *testing.T) {
 	if got := y.output(id, 1, "stdout"); len(got) != 500004 || !strings.HasSuffix(string(got), "end\n") {
 		t.Errorf("%d bytes of output", len(got))
 	}
-	if j := y.job(next); j.Status != lifecycle.Approved {
+	if j := y.Job(next); j.Status != lifecycle.Approved {
 		t.Errorf("the other job is %q", j.Status)
 	}
 	free()

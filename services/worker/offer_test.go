@@ -20,13 +20,13 @@ func TestProposalOfADeadResolverIsLookedUpAtTheNextStart(t *testing.T) {
 	done := y.propose([]string{"echo", "y"})
 	taking, enough := context.WithCancel(t.Context())
 	left := 2
-	must(t, y.conn("worker").Consume(taking, "resolve-default", 1, func(ctx context.Context, d *bus.Delivery) {
+	must(t, y.Conn("worker").Consume(taking, "resolve-default", 1, func(ctx context.Context, d *bus.Delivery) {
 		must(t, d.Ack(ctx)) // as good as held for ever
 		if left--; left == 0 {
 			enough()
 		}
 	}))
-	stop, err := y.conn("auditor").Serve(t.Context(), "banksman-auditor", "1.0.0", "index", map[string]bus.Endpoint{
+	stop, err := y.Conn("auditor").Serve(t.Context(), "banksman-auditor", "1.0.0", "index", map[string]bus.Endpoint{
 		"bmq.jobs.list": func(context.Context, []byte) (any, error) {
 			return view.List{Jobs: []view.Job{{Job: done, Status: lifecycle.Pending}, {Job: id, Status: lifecycle.Pending, Unresolved: true}}}, nil
 		},
@@ -34,9 +34,9 @@ func TestProposalOfADeadResolverIsLookedUpAtTheNextStart(t *testing.T) {
 	must(t, err)
 	defer stop()
 	w := y.hire("worker", "").run()
-	y.await(id, "resolved", func(j lifecycle.Job) bool { return j.Resolution != nil })
+	y.Await(id, "resolved", func(j lifecycle.Job) bool { return j.Resolution != nil })
 	w.leave()
-	if j := y.job(done); j.Resolution != nil {
+	if j := y.Job(done); j.Resolution != nil {
 		t.Error("a job was looked up that the index calls resolved")
 	}
 }
@@ -51,12 +51,12 @@ func TestDeclinedProposalIsOfferedToAnotherWorker(t *testing.T) {
 	first.shows("that it is ready", func(line string) bool { return line == "true " })
 	second := y.hire("other", "elsewhere", func(c *Config) { c.Path = append([]string{bin}, c.Path...) })
 	id := y.propose([]string{"deploy"})
-	y.await(id, "declined", func(j lifecycle.Job) bool { return len(j.Declines) > 0 && j.Declines[0].Actor == "worker" })
+	y.Await(id, "declined", func(j lifecycle.Job) bool { return len(j.Declines) > 0 && j.Declines[0].Actor == "worker" })
 	second.run()
 	second.shows("that it is ready", func(line string) bool { return line == "true " })
 	// The first decline was heard by nobody else; the second worker hears this one.
 	id = y.propose([]string{"deploy"})
-	j := y.await(id, "resolved", func(j lifecycle.Job) bool { return j.Resolution != nil })
+	j := y.Await(id, "resolved", func(j lifecycle.Job) bool { return j.Resolution != nil })
 	if j.ResolvedBy != "other" {
 		t.Errorf("resolved by %s", j.ResolvedBy)
 	}

@@ -38,9 +38,9 @@ func TestDrainingWorkerFinishesAndTakesNothingNew(t *testing.T) {
 	w.run()
 	id, open := atGate(y, "gate")
 	late := y.propose([]string{"echo", "late"})
-	y.await(late, "resolved", func(j lifecycle.Job) bool { return j.Resolution != nil })
+	y.Await(late, "resolved", func(j lifecycle.Job) bool { return j.Resolution != nil })
 	y.seal()
-	y.await(id, "running", running)
+	y.Await(id, "running", running)
 	close(ask)
 	w.shows("that it drains", func(line string) bool { return line == "false draining; takes nothing new and waits for running jobs" })
 	y.allow(late)
@@ -56,10 +56,10 @@ func TestDrainingWorkerFinishesAndTakesNothingNew(t *testing.T) {
 	case <-time.After(patience):
 		t.Fatal("the drained worker did not end")
 	}
-	if j := y.job(late); j.Status != lifecycle.Approved {
+	if j := y.Job(late); j.Status != lifecycle.Approved {
 		t.Errorf("the other job is %q", j.Status)
 	}
-	st, _, err := y.conn("reader").Last(t.Context(), "bm.worker.*.*.stopped.*")
+	st, _, err := y.Conn("reader").Last(t.Context(), "bm.worker.*.*.stopped.*")
 	must(t, err)
 	e, err := y.reads.Book().Open(st)
 	must(t, err)
@@ -78,7 +78,7 @@ func TestSecondSignalCancels(t *testing.T) {
 	id := y.propose([]string{"sh", "-c", "trap '' TERM; while :; do sleep 1; done"}, func(p *events.JobProposed) { p.MaxAttempts, p.RetrySafe = 3, true })
 	y.approve(id)
 	y.seal()
-	y.await(id, "running", running)
+	y.Await(id, "running", running)
 	w.stop()
 	w.shows("that it stops", func(line string) bool { return line == "false stopping; waits for running jobs" })
 	close(hurry)
@@ -94,7 +94,7 @@ func TestOnceRunsOneJob(t *testing.T) {
 	var ids []string
 	for range 2 {
 		id := y.propose([]string{"echo", "x"})
-		y.await(id, "resolved", func(j lifecycle.Job) bool { return j.Resolution != nil })
+		y.Await(id, "resolved", func(j lifecycle.Job) bool { return j.Resolution != nil })
 		ids = append(ids, id)
 	}
 	first.leave()
@@ -112,7 +112,7 @@ func TestOnceRunsOneJob(t *testing.T) {
 			t.Errorf("once more, it ran %q and not %q", w.shift.ran, want)
 		}
 		for k, id := range ids {
-			if done := y.job(id).Status == lifecycle.Succeeded; done != (k <= i) {
+			if done := y.Job(id).Status == lifecycle.Succeeded; done != (k <= i) {
 				t.Errorf("after %d: job %d has run: %v", i, k, done)
 			}
 		}
@@ -137,11 +137,11 @@ func TestSessionsTellWhoIsHeard(t *testing.T) {
 	gone.leave()
 	id, open := atGate(y, "gate")
 	y.seal()
-	y.await(id, "running", running)
+	y.Await(id, "running", running)
 	var list []Session
 	var err error
 	for range 10 { // heartbeats come by the clock
-		list, err = Sessions(t.Context(), y.conn("reader"), y.standing(y.conn("reader")), 1200*time.Millisecond, true)
+		list, err = Sessions(t.Context(), y.Conn("reader"), y.Over(y.Conn("reader")), 1200*time.Millisecond, true)
 		must(t, err)
 		if len(list) == 2 && len(list[0].Running) == 1 {
 			break
@@ -158,7 +158,7 @@ func TestSessionsTellWhoIsHeard(t *testing.T) {
 	if w := list[1]; w.Actor != "other" || w.Heard || w.Stopped.IsZero() || w.Reason != "signal" {
 		t.Errorf("the one that is gone %+v", w)
 	}
-	list, err = Sessions(t.Context(), y.conn("reader"), y.standing(y.conn("reader")), 0, false)
+	list, err = Sessions(t.Context(), y.Conn("reader"), y.Over(y.Conn("reader")), 0, false)
 	must(t, err)
 	if len(list) != 1 {
 		t.Errorf("without those that are gone: %+v", list)

@@ -22,6 +22,7 @@ import (
 	"github.com/banksman/banksman/services/host"
 	"github.com/banksman/banksman/services/internal/bus"
 	"github.com/banksman/banksman/services/internal/keys"
+	"github.com/banksman/banksman/services/internal/lab/stage"
 	"github.com/banksman/banksman/services/internal/leases"
 	"github.com/banksman/banksman/services/internal/policy"
 	"github.com/banksman/banksman/services/internal/proc"
@@ -56,7 +57,7 @@ func liveAndDie(path string) error {
 		return err
 	}
 	conn, err := bus.Connect(context.Background(), bus.Config{
-		URL: l.URL, Actor: "worker", Role: events.RoleWorker, Origin: yardOrigin, Login: login, Name: "mortal",
+		URL: l.URL, Actor: "worker", Role: events.RoleWorker, Origin: stage.Origin, Login: login, Name: "mortal",
 	})
 	if err != nil {
 		return err
@@ -64,8 +65,8 @@ func liveAndDie(path string) error {
 	role := New()
 	return role.Run(context.Background(), &host.Env{
 		Layout: site.Layout{Dir: l.Dir}, Actor: "worker", Version: "0.0.1", Log: slog.New(slog.DiscardHandler),
-		Bus: conn, Append: conn.Appender(signing{sign}), Report: func(bool, string) {},
-		Standing: standing.New(conn, trust.New(yardOrigin, l.Root), policy.Env{DataDir: l.Dir, Homes: []string{"/root"}}),
+		Bus: conn, Append: conn.Appender(stage.Signing(sign)), Report: func(bool, string) {},
+		Standing: standing.New(conn, trust.New(stage.Origin, l.Root), policy.Env{DataDir: l.Dir, Homes: []string{"/root"}}),
 	})
 }
 
@@ -74,16 +75,16 @@ func liveAndDie(path string) error {
 func TestKilledWorker(t *testing.T) {
 	y := newYard(t, rules)
 	home := t.TempDir()
-	l := life{URL: y.srv.ClientURL(), Dir: y.dir, Sign: filepath.Join(home, "sign"), Login: filepath.Join(home, "login"), Root: y.root.Public()}
+	l := life{URL: y.Server.ClientURL(), Dir: y.dir, Sign: filepath.Join(home, "sign"), Login: filepath.Join(home, "login"), Root: y.Root.Public()}
 	must(t, os.Chmod(home, 0o700))
-	must(t, keys.WriteSigner(l.Sign, y.signers["worker"], nil))
-	must(t, keys.WriteLogin(l.Login, y.logins["worker"]))
+	must(t, keys.WriteSigner(l.Sign, y.Signer("worker"), nil))
+	must(t, keys.WriteLogin(l.Login, y.Login("worker")))
 	text, err := json.Marshal(l)
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(home, "life"), text, 0o600))
 	worker := exec.Command(os.Args[0])
 	worker.Env = append(os.Environ(), mortal+"="+filepath.Join(home, "life"))
-	worker.Stderr = testWriter{t}
+	worker.Stderr = stage.Writer(t)
 	must(t, worker.Start())
 
 	pipe := y.work("pipe")
@@ -116,8 +117,8 @@ func TestKilledWorker(t *testing.T) {
 // would have left on disk.
 func (y *yard) claimed(id string) record {
 	y.t.Helper()
-	j, v := y.job(id), y.conn("worker").Appender(signing{y.signers["worker"]})
-	seal, err := y.conn("reader").LastSeq(y.t.Context())
+	j, v := y.Job(id), y.Conn("worker").Appender(y.Signing("worker"))
+	seal, err := y.Conn("reader").LastSeq(y.t.Context())
 	must(y.t, err)
 	_, err = v.Append(y.t.Context(), events.For("job.started", "default", id, "worker"), j.LastSeq,
 		claim(j, j.Approvals[0].Policy, seal, 15))
@@ -130,7 +131,7 @@ func abandoned(t *testing.T, y *yard) (id string, r record) {
 	t.Helper()
 	first := y.hire("worker", "").run()
 	id = y.propose([]string{"echo", "x"})
-	y.await(id, "resolved", func(j lifecycle.Job) bool { return j.Resolution != nil })
+	y.Await(id, "resolved", func(j lifecycle.Job) bool { return j.Resolution != nil })
 	first.leave()
 	y.allow(id)
 	return id, y.claimed(id)
@@ -164,7 +165,7 @@ func TestResultOfADeadWorkerIsPublishedAtItsNextStart(t *testing.T) {
 	rest := &spool{path: w.shift.journal.spool(r)}
 	must(t, rest.push(chunk{n: 1, stream: "stdout", data: []byte("kept")}))
 	must(t, rest.keep())
-	j := y.job(id)
+	j := y.Job(id)
 	r.Finished = &events.JobFinished{Started: j.Current().StartedSeq, Outcome: "failed", ExitCode: 7}
 	must(t, w.shift.journal.Put(r, true))
 	w.run()
@@ -179,13 +180,13 @@ func TestResultOfADeadWorkerIsPublishedAtItsNextStart(t *testing.T) {
 func TestLateResultIsAcceptedOnceAndMarked(t *testing.T) {
 	y := newYard(t, rules)
 	id, r := abandoned(t, y)
-	j := y.job(id)
-	y.say("other", "job.lapsed", "default", id, j.LastSeq, &events.JobLapsed{Started: j.Current().StartedSeq, SilentS: 60, Why: "lease"})
+	j := y.Job(id)
+	y.Say("other", "job.lapsed", "default", id, j.LastSeq, &events.JobLapsed{Started: j.Current().StartedSeq, SilentS: 60, Why: "lease"})
 	w := y.hire("worker", "")
 	r.Finished = &events.JobFinished{Started: j.Current().StartedSeq, Outcome: "succeeded"}
 	must(t, w.shift.journal.Put(r, true))
 	w.run()
-	y.await(id, "reported late", func(j lifecycle.Job) bool {
+	y.Await(id, "reported late", func(j lifecycle.Job) bool {
 		return j.Status == lifecycle.Lost && j.Current().Result != nil && j.Current().Late
 	})
 }
@@ -198,13 +199,13 @@ func TestSilentPeersAttemptLapses(t *testing.T) {
 	w.shift.peers = leases.NewEar(func() time.Time { return time.Now().Add(time.Duration(passed.Load())) })
 	w.run()
 	w.shows("that it is ready", func(line string) bool { return line == "true " })
-	j := y.job(id)
+	j := y.Job(id)
 	a := j.Current()
 	long := time.Duration(a.Started.LeaseS) * time.Second * 2
 	p := w.shift.peers
 	p.Heard("default.worker."+a.Session, fmt.Appendf(nil, `{"running":[{"job":%q,"started":%d}]}`, id, a.StartedSeq))
 	w.shift.lapsePeer(t.Context(), id) // has only just seen it
-	if j := y.job(id); j.Status != lifecycle.Running {
+	if j := y.Job(id); j.Status != lifecycle.Running {
 		t.Fatalf("lapsed at first sight: %q", j.Status)
 	}
 	passed.Add(int64(long))
@@ -214,12 +215,12 @@ func TestSilentPeersAttemptLapses(t *testing.T) {
 	}
 	p.Heard("default.worker."+a.Session, []byte(`{}`))
 	w.shift.lapsePeer(t.Context(), id) // it spoke
-	if j := y.job(id); j.Status != lifecycle.Running {
+	if j := y.Job(id); j.Status != lifecycle.Running {
 		t.Fatalf("lapsed although its worker speaks: %q", j.Status)
 	}
 	passed.Add(int64(long))
 	w.shift.lapsePeer(t.Context(), named[0])
-	if j := y.job(id); j.Status != lifecycle.Lost {
+	if j := y.Job(id); j.Status != lifecycle.Lost {
 		t.Errorf("status %q after a silence of two leases", j.Status)
 	}
 }

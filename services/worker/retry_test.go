@@ -137,7 +137,7 @@ func TestRetrySurvivesItsWorker(t *testing.T) {
 	id := y.propose([]string{"sh", "-c", "exit 9"}, func(p *events.JobProposed) { p.MaxAttempts = 2 })
 	y.approve(id)
 	y.seal()
-	j := y.await(id, "in retry_wait", func(j lifecycle.Job) bool { return j.Status == lifecycle.RetryWait })
+	j := y.Await(id, "in retry_wait", func(j lifecycle.Job) bool { return j.Status == lifecycle.RetryWait })
 	first.leave()
 	at := view.Of(j).RetryAt
 	if pause := at.Sub(j.Current().EndedAt); at.IsZero() || pause < 2900*time.Millisecond || pause > 10*time.Second {

@@ -91,7 +91,7 @@ func TestProposerWithManyJobsWaitsForItsOwn(t *testing.T) {
 	}
 	first, open := atGate(y, "gate")
 	y.seal()
-	y.await(first, "running", running)
+	y.Await(first, "running", running)
 	var list view.List
 	for _, who := range []string{"local", "local", "local", "rare"} {
 		id := y.propose([]string{"echo", "x"}, by(who))
@@ -99,7 +99,7 @@ func TestProposerWithManyJobsWaitsForItsOwn(t *testing.T) {
 		list.Jobs = append([]view.Job{{Job: id, Status: lifecycle.Approved, Proposer: "agent:" + who}}, list.Jobs...)
 	}
 	y.seal()
-	stop, err := y.conn("auditor").Serve(t.Context(), "banksman-auditor", "1.0.0", "index", map[string]bus.Endpoint{
+	stop, err := y.Conn("auditor").Serve(t.Context(), "banksman-auditor", "1.0.0", "index", map[string]bus.Endpoint{
 		"bmq.jobs.list": func(context.Context, []byte) (any, error) { return list, nil },
 	})
 	must(t, err)

@@ -23,7 +23,7 @@ func TestStoppingWorkerLetsItsJobEnd(t *testing.T) {
 	id := y.propose([]string{"sh", "-c", "read line < " + gate})
 	y.approve(id)
 	y.seal()
-	y.await(id, "running", func(j lifecycle.Job) bool { return j.Status == lifecycle.Running })
+	y.Await(id, "running", func(j lifecycle.Job) bool { return j.Status == lifecycle.Running })
 	open, err := os.OpenFile(gate, os.O_WRONLY, 0)
 	must(t, err)
 	w.stop()
@@ -32,10 +32,10 @@ func TestStoppingWorkerLetsItsJobEnd(t *testing.T) {
 	must(t, err)
 	must(t, open.Close())
 	w.leave()
-	if j := y.job(id); j.Status != lifecycle.Succeeded {
+	if j := y.Job(id); j.Status != lifecycle.Succeeded {
 		t.Errorf("status %q", j.Status)
 	}
-	last, _, err := y.conn("reader").Last(t.Context(), events.Filter("worker", w.shift.me.session))
+	last, _, err := y.Conn("reader").Last(t.Context(), events.Filter("worker", w.shift.me.session))
 	must(t, err)
 	if !strings.Contains(last.Subject, ".stopped.") {
 		t.Errorf("the worker's last word is %s", last.Subject)
@@ -48,9 +48,9 @@ func TestStoppingWorkerCancelsWhatDoesNotEnd(t *testing.T) {
 	id := y.propose([]string{"sh", "-c", "sleep 600"})
 	y.approve(id)
 	y.seal()
-	y.await(id, "running", func(j lifecycle.Job) bool { return j.Status == lifecycle.Running })
+	y.Await(id, "running", func(j lifecycle.Job) bool { return j.Status == lifecycle.Running })
 	w.leave()
-	if j := y.job(id); j.Status != lifecycle.Cancelled || !strings.Contains(j.Ending, reasonStopped) {
+	if j := y.Job(id); j.Status != lifecycle.Cancelled || !strings.Contains(j.Ending, reasonStopped) {
 		t.Errorf("status %q, ending %q", j.Status, j.Ending)
 	}
 	nothingIn(t, w.shift.journal.Dir())
@@ -77,7 +77,7 @@ func TestJobThatNobodyCanRunHereIsDeclined(t *testing.T) {
 		proc.CodeNoProgram: y.propose([]string{filepath.Join(y.ground, "bin", "deploy")}),
 		proc.CodeNoDir:     y.propose([]string{"echo"}, func(p *events.JobProposed) { p.Cwd = y.work("nowhere") }),
 	} {
-		j := y.await(id, "declined", func(j lifecycle.Job) bool { return len(j.Declines) > 0 })
+		j := y.Await(id, "declined", func(j lifecycle.Job) bool { return len(j.Declines) > 0 })
 		if d := j.Declines[0]; d.Code != code || d.Reason == "" {
 			t.Errorf("declined as %+v, want %s", d, code)
 		}
@@ -116,18 +116,18 @@ func TestUnconfirmedHeartbeatsEndARetrySafeJobOnly(t *testing.T) {
 	y.approve(unsafe)
 	y.seal()
 	for _, id := range []string{safe, unsafe} {
-		y.await(id, "running", func(j lifecycle.Job) bool { return j.Status == lifecycle.Running })
+		y.Await(id, "running", func(j lifecycle.Job) bool { return j.Status == lifecycle.Running })
 	}
 	open, err := os.OpenFile(gate, os.O_WRONLY, 0)
 	must(t, err)
-	y.close()
+	y.Down()
 	w.fewerThan(2)
-	y.open()
+	y.Up()
 	j := y.ends(safe)
 	if a := j.Current(); j.Status != lifecycle.Failed || a.Result.Error != reasonFenced {
 		t.Errorf("status %q, result %+v", j.Status, a.Result)
 	}
-	if j := y.job(unsafe); j.Status != lifecycle.Running {
+	if j := y.Job(unsafe); j.Status != lifecycle.Running {
 		t.Errorf("the other job is %q", j.Status)
 	}
 	must(t, open.Close())
@@ -197,16 +197,16 @@ func TestJobWhoseDeliveryWasLostIsFoundByTheIndex(t *testing.T) {
 	y := newYard(t, rules)
 	first := y.hire("worker", "").run()
 	id := y.propose([]string{"echo", "x"})
-	y.await(id, "resolved", func(j lifecycle.Job) bool { return j.Resolution != nil })
+	y.Await(id, "resolved", func(j lifecycle.Job) bool { return j.Resolution != nil })
 	first.leave()
 	y.allow(id)
 	y.seal()
 	taking, enough := context.WithCancel(t.Context())
-	must(t, y.conn("worker").Consume(taking, "run-default", 1, func(ctx context.Context, d *bus.Delivery) {
+	must(t, y.Conn("worker").Consume(taking, "run-default", 1, func(ctx context.Context, d *bus.Delivery) {
 		must(t, d.Ack(ctx))
 		enough()
 	}))
-	stop, err := y.conn("auditor").Serve(t.Context(), "banksman-auditor", "1.0.0", "index", map[string]bus.Endpoint{
+	stop, err := y.Conn("auditor").Serve(t.Context(), "banksman-auditor", "1.0.0", "index", map[string]bus.Endpoint{
 		"bmq.ready.*": func(context.Context, []byte) (any, error) {
 			return map[string][]string{"jobs": {id, "unknown", "*"}}, nil
 		},

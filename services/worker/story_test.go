@@ -85,7 +85,7 @@ func TestChangedProgramIsNotExecuted(t *testing.T) {
 	y.hire("worker", "").run()
 	deploy := y.program("deploy", "touch "+y.work("ran"))
 	id := y.propose([]string{deploy})
-	y.await(id, "resolved", func(j lifecycle.Job) bool { return j.Resolution != nil })
+	y.Await(id, "resolved", func(j lifecycle.Job) bool { return j.Resolution != nil })
 	y.program("deploy", "touch "+y.work("ran-changed"))
 	y.approve(id)
 	y.seal()
@@ -101,7 +101,7 @@ func TestChangedScriptArgumentIsNotExecuted(t *testing.T) {
 	y.hire("worker", "").run()
 	must(t, os.WriteFile(y.work("x.sh"), []byte("touch ran\n"), 0o644))
 	id := y.propose([]string{"sh", "x.sh"})
-	j := y.await(id, "resolved", func(j lifecycle.Job) bool { return j.Resolution != nil })
+	j := y.Await(id, "resolved", func(j lifecycle.Job) bool { return j.Resolution != nil })
 	if len(j.Resolution.Files) != 1 || j.Resolution.Files[0].Arg != 1 {
 		t.Fatalf("files %+v", j.Resolution.Files)
 	}
@@ -118,13 +118,13 @@ func TestAnotherWorkerThatSeesOtherFilesDeclines(t *testing.T) {
 	first := y.hire("worker", "").run()
 	deploy := y.program("deploy", "touch "+y.work("ran"))
 	id := y.propose([]string{deploy})
-	y.await(id, "resolved", func(j lifecycle.Job) bool { return j.Resolution != nil })
+	y.Await(id, "resolved", func(j lifecycle.Job) bool { return j.Resolution != nil })
 	first.leave()
 	y.program("deploy", "touch "+y.work("ran-changed"))
 	y.approve(id)
 	y.seal()
 	y.hire("other", "elsewhere").run()
-	j := y.await(id, "declined", func(j lifecycle.Job) bool { return len(j.Declines) > 0 })
+	j := y.Await(id, "declined", func(j lifecycle.Job) bool { return len(j.Declines) > 0 })
 	if d := j.Declines[0]; d.Actor != "other" || d.Code != codeProgramChanged || j.Status != lifecycle.Approved {
 		t.Errorf("decline %+v in status %q", d, j.Status)
 	}
@@ -147,8 +147,8 @@ func TestForgedApprovalStartsNothing(t *testing.T) {
 	y := newYard(t, rules)
 	w := y.hire("worker", "").run()
 	id := y.propose([]string{"echo", "x"})
-	j := y.await(id, "resolved", func(j lifecycle.Job) bool { return j.Resolution != nil })
-	forger := y.conn("gate").Appender(signing{y.signers["reader"]}) // the right subject, another key
+	j := y.Await(id, "resolved", func(j lifecycle.Job) bool { return j.Resolution != nil })
+	forger := y.Conn("gate").Appender(y.Signing("reader")) // the right subject, another key
 	_, err := forger.Append(t.Context(), events.For("job.approved", "default", id, "gate"), j.LastSeq, y.approval(id, "policy"))
 	must(t, err)
 	y.seal()
@@ -157,7 +157,7 @@ func TestForgedApprovalStartsNothing(t *testing.T) {
 	y.seal()
 	y.ends(after)
 	w.leave()
-	if j := y.job(id); !j.Tainted || len(j.Attempts) != 0 {
+	if j := y.Job(id); !j.Tainted || len(j.Attempts) != 0 {
 		t.Errorf("tainted %v, attempts %v", j.Tainted, j.Attempts)
 	}
 }
@@ -171,7 +171,7 @@ func TestApprovedJobWaitsForTheSeal(t *testing.T) {
 	w.shows("a job that waits", func(line string) bool { return strings.Contains(line, "waiting for seal since 20") })
 	y.sealAs("auditor", "closed")
 	w.shows("closed dispatch", func(line string) bool { return strings.Contains(line, "dispatch closed") })
-	if j := y.job(id); j.Status != lifecycle.Approved {
+	if j := y.Job(id); j.Status != lifecycle.Approved {
 		t.Fatalf("status %q before the seal", j.Status)
 	}
 	y.seal()
@@ -190,7 +190,7 @@ func TestNoJobStartsUntilTheAuditorHasLooked(t *testing.T) {
 	y.allow(id)
 	y.seal()
 	w.shows("the auditor's word", func(line string) bool { return strings.Contains(line, "dispatch closed") })
-	if j := y.job(id); j.Status != lifecycle.Approved {
+	if j := y.Job(id); j.Status != lifecycle.Approved {
 		t.Fatalf("status %q against the auditor's word", j.Status)
 	}
 	y.closed.Store(false)
@@ -210,14 +210,13 @@ func TestForgedSealCoversNothing(t *testing.T) {
 	y.seal()
 	id := y.propose([]string{"echo", "x"})
 	y.allow(id)
-	honest := y.voices["auditor"]
-	y.voices["auditor"] = y.conn("auditor").Appender(signing{y.signers["reader"]})
+	restore := y.Lend("auditor", y.Conn("auditor").Appender(y.Signing("reader")))
 	y.seal()
 	w.shows("a job that waits", func(line string) bool { return strings.Contains(line, "waiting for seal") })
-	if j := y.job(id); j.Status != lifecycle.Approved {
+	if j := y.Job(id); j.Status != lifecycle.Approved {
 		t.Fatalf("status %q under a forged seal", j.Status)
 	}
-	y.voices["auditor"] = honest
+	restore()
 	y.seal()
 	y.ends(id)
 }
@@ -228,12 +227,12 @@ func TestExpiredApprovalStartsNothing(t *testing.T) {
 	id := y.propose([]string{"sh", "-c", "touch " + y.work("ran")})
 	y.approve(id, func(a *events.JobApproved) { a.ValidS = 1 })
 	w.shows("a job that waits", func(line string) bool { return strings.Contains(line, "waiting for seal") })
-	j := y.job(id)
+	j := y.Job(id)
 	must(t, sleep(t.Context(), time.Until(j.ApprovalExpires().Add(100*time.Millisecond))))
 	y.seal()
-	y.await(id, "refused", func(j lifecycle.Job) bool { return j.LastSeq > j.LastApproval() })
+	y.Await(id, "refused", func(j lifecycle.Job) bool { return j.LastSeq > j.LastApproval() })
 	w.leave()
-	if j := y.job(id); j.Status != lifecycle.Approved || len(j.Attempts) != 0 || j.Tainted {
+	if j := y.Job(id); j.Status != lifecycle.Approved || len(j.Attempts) != 0 || j.Tainted {
 		t.Errorf("status %q, attempts %v, tainted %v", j.Status, j.Attempts, j.TaintCode)
 	}
 	nothingIn(t, filepath.Join(y.ground, "work"))
@@ -254,7 +253,7 @@ func TestTwoWorkersStartAJobOnce(t *testing.T) {
 	y.ends(id)
 	a.leave()
 	b.leave()
-	starts, err := y.conn("reader").Read(t.Context(), 1, "bm.job.default."+id+".started.>", 10)
+	starts, err := y.Conn("reader").Read(t.Context(), 1, "bm.job.default."+id+".started.>", 10)
 	must(t, err)
 	text, _ := os.ReadFile(y.work("log"))
 	if len(starts) != 1 || string(text) != "ran\n" {
@@ -270,10 +269,10 @@ func TestResultArrivesAfterTheBusWasAway(t *testing.T) {
 	id := y.propose([]string{"sh", "-c", "echo begun; read line < " + gate + "; echo $line; exit 3"})
 	y.approve(id)
 	y.seal()
-	y.await(id, "running", func(j lifecycle.Job) bool { return j.Status == lifecycle.Running })
+	y.Await(id, "running", func(j lifecycle.Job) bool { return j.Status == lifecycle.Running })
 	open, err := os.OpenFile(gate, os.O_WRONLY, 0) // returns when the job reads
 	must(t, err)
-	y.close()
+	y.Down()
 	w.shows("a bus that is away", func(line string) bool { return strings.Contains(line, "the bus is away") })
 	_, err = open.WriteString("while away\n")
 	must(t, err)
@@ -282,7 +281,7 @@ func TestResultArrivesAfterTheBusWasAway(t *testing.T) {
 	if !w.shift.quiet(patience, quietly, nil) {
 		t.Fatal("the job did not end while the bus was away")
 	}
-	y.open()
+	y.Up()
 	j := y.ends(id)
 	if a := j.Current(); j.Status != lifecycle.Failed || a.Result.ExitCode != 3 {
 		t.Errorf("status %q, result %+v", j.Status, a.Result)

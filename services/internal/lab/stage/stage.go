@@ -2,9 +2,13 @@ package stage
 
 import (
 	"context"
+	"io"
 	"log/slog"
+	"maps"
+	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -34,8 +38,10 @@ const Patience = 30 * time.Second
 
 // Options change a stage.
 type Options struct {
-	Policy   string // in force from the start; empty for none
-	MaxBytes int64  // of the audited stream; 0 for 64 MiB
+	Policy   string                   // in force from the start; empty for none
+	MaxBytes int64                    // of the audited stream; 0 for 64 MiB
+	Actors   map[string][]events.Role // nil for one of each role and two persons
+	TCP      bool                     // connections go over TCP, and survive Down and Up
 }
 
 // Stage is a site on a real bus.
@@ -46,6 +52,7 @@ type Stage struct {
 	Root   *keys.Signer
 	Server *logserver.Server
 
+	options logserver.Options
 	signers map[string]*keys.Signer
 	logins  map[string]*keys.Login
 	file    events.TrustPublished
@@ -69,14 +76,17 @@ func New(t testing.TB, o Options) *Stage {
 	for _, dir := range []string{s.Layout.Dir, s.Work} {
 		Must(t, os.Mkdir(dir, 0o700))
 	}
-	s.enrol()
+	s.enrol(o.Actors)
 	if o.MaxBytes == 0 {
 		o.MaxBytes = 64 << 20
 	}
-	s.Server, err = logserver.Start(context.Background(), logserver.Options{
+	s.options = logserver.Options{
 		StoreDir: filepath.Join(base, "store"), Port: -1, MaxBytes: o.MaxBytes, OutputMaxBytes: 64 << 20, Pools: []string{"default"}, Trust: s.file,
-	})
-	Must(t, err)
+	}
+	if o.TCP {
+		s.options.Port = freePort(t)
+	}
+	s.Up()
 	t.Cleanup(s.close)
 	s.conns["bus"] = s.Server.Admin()
 	s.AppendTrust(s.Root, s.file, 0)
@@ -86,18 +96,23 @@ func New(t testing.TB, o Options) *Stage {
 	return s
 }
 
+// everybody is one actor of each role that has to do with jobs, and two persons.
+func everybody() map[string][]events.Role {
+	return map[string][]events.Role{
+		"bus": {events.RoleBus}, "proposer": {events.RoleProposer}, "gate": {events.RoleGate}, "worker": {events.RoleWorker},
+		"auditor": {events.RoleAuditor}, "reader": {events.RoleReader},
+		Person: {events.RolePerson, events.RoleAdmin}, Second: {events.RolePerson},
+	}
+}
+
 // enrol makes the keys and the first trust file.
-func (s *Stage) enrol() {
+func (s *Stage) enrol(actors map[string][]events.Role) {
+	if actors == nil {
+		actors = everybody()
+	}
 	s.file = events.TrustPublished{Version: 1, Origin: Origin}
-	for _, a := range []struct {
-		name  string
-		roles []events.Role
-	}{
-		{"bus", []events.Role{events.RoleBus}}, {"proposer", []events.Role{events.RoleProposer}}, {"gate", []events.Role{events.RoleGate}},
-		{"worker", []events.Role{events.RoleWorker}}, {"auditor", []events.Role{events.RoleAuditor}}, {"reader", []events.Role{events.RoleReader}},
-		{Person, []events.Role{events.RolePerson, events.RoleAdmin}}, {Second, []events.Role{events.RolePerson}},
-	} {
-		s.file.Actors = append(s.file.Actors, s.Enrol(a.name, a.roles...))
+	for _, name := range slices.Sorted(maps.Keys(actors)) {
+		s.file.Actors = append(s.file.Actors, s.Enrol(name, actors[name]...))
 	}
 	root, err := keys.GenerateSigner()
 	Must(s.T, err)
@@ -118,6 +133,25 @@ func (s *Stage) Enrol(name string, roles ...events.Role) events.Actor {
 	return events.Actor{Actor: name, Name: "name of " + name, Roles: roles, Login: login.Public(), Sign: string(sign.Public())}
 }
 
+// Down stops the bus; what it has stored stays.
+func (s *Stage) Down() { s.Server.Shutdown() }
+
+// Up starts the bus, again where it was there before.
+func (s *Stage) Up() {
+	s.T.Helper()
+	var err error
+	s.Server, err = logserver.Start(context.Background(), s.options)
+	Must(s.T, err)
+}
+
+func freePort(t testing.TB) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	Must(t, err)
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
 func (s *Stage) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,20 +166,29 @@ func (s *Stage) Conn(actor string) *bus.Conn {
 	s.T.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c := s.conns[actor]; c != nil {
-		return c
+	if s.conns[actor] == nil {
+		s.conns[actor] = s.Dial(actor)
 	}
+	return s.conns[actor]
+}
+
+// Dial makes one more connection of an actor, which the caller closes.
+func (s *Stage) Dial(actor string) *bus.Conn {
+	s.T.Helper()
 	line, ok := s.file.Find(actor)
 	if !ok {
 		s.T.Fatalf("nobody enrolled %s", actor)
 	}
+	cfg := bus.Config{Actor: actor, Role: line.Roles[0], Origin: Origin, Login: s.logins[actor], Name: actor, Log: s.Log()}
+	if s.options.Port > 0 {
+		cfg.URL = s.Server.ClientURL()
+	} else {
+		cfg.InProcess = s.Server.InProcess()
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
-	c, err := bus.Connect(ctx, bus.Config{
-		InProcess: s.Server.InProcess(), Actor: actor, Role: line.Roles[0], Origin: Origin, Login: s.logins[actor], Name: actor, Log: s.Log(),
-	})
+	c, err := bus.Connect(ctx, cfg)
 	Must(s.T, err)
-	s.conns[actor] = c
 	return c
 }
 
@@ -161,20 +204,45 @@ func (s *Stage) Voice(actor string) *bus.Appender {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.voices[actor] == nil {
-		s.voices[actor] = c.Appender(signing{s.signers[actor]})
+		s.voices[actor] = c.Appender(s.Signing(actor))
 	}
 	return s.voices[actor]
 }
 
+// Lend lets somebody else speak in an actor's place until restore is called.
+func (s *Stage) Lend(actor string, voice *bus.Appender) (restore func()) {
+	s.T.Helper()
+	own := s.Voice(actor)
+	set := func(v *bus.Appender) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.voices[actor] = v
+	}
+	set(voice)
+	return func() { set(own) }
+}
+
+// Signer is an actor's key.
+func (s *Stage) Signer(actor string) *keys.Signer { return s.signers[actor] }
+
+// Login is an actor's log-in key.
+func (s *Stage) Login(actor string) *keys.Login { return s.logins[actor] }
+
 // Signing is an actor's key as an appender takes it.
-func (s *Stage) Signing(actor string) bus.Signer { return signing{s.signers[actor]} }
+func (s *Stage) Signing(actor string) bus.Signer { return Signing(s.signers[actor]) }
+
+// Signing is any key as an appender takes it.
+func Signing(key *keys.Signer) bus.Signer { return signing{key} }
 
 // Env is what policies of this site may refer to.
 func (s *Stage) Env() policy.Env { return policy.Env{DataDir: s.Layout.Dir, Homes: []string{"/root"}} }
 
 // Standing is a new reader of what is in force, over an actor's connection.
-func (s *Stage) Standing(actor string) *standing.Standing {
-	return standing.New(s.Conn(actor), trust.New(Origin, s.Root.Public()), s.Env())
+func (s *Stage) Standing(actor string) *standing.Standing { return s.Over(s.Conn(actor)) }
+
+// Over is Standing over a connection that somebody has dialled.
+func (s *Stage) Over(c *bus.Conn) *standing.Standing {
+	return standing.New(c, trust.New(Origin, s.Root.Public()), s.Env())
 }
 
 // Context ends with the stage's patience.
@@ -185,7 +253,10 @@ func (s *Stage) Context() context.Context {
 }
 
 // Log shows what is logged when the test fails.
-func (s *Stage) Log() *slog.Logger { return slog.New(slog.NewTextHandler(writer{s.T}, nil)) }
+func (s *Stage) Log() *slog.Logger { return slog.New(slog.NewTextHandler(Writer(s.T), nil)) }
+
+// Writer shows what is written when the test fails.
+func Writer(t testing.TB) io.Writer { return writer{t} }
 
 type writer struct{ t testing.TB }
 
