@@ -37,7 +37,7 @@ func TestRefusedLogInsStopTheProjectOnceUntilAPersonLiftsIt(t *testing.T) {
 		t.Errorf("order %+v %+v", p.Stop, p.Stop.Order)
 	}
 	var list query.AlertList
-	must(t, y.conn("reader").Ask(t.Context(), query.Alerts, query.AlertsRequest{}, &list))
+	must(t, y.Conn("reader").Ask(t.Context(), query.Alerts, query.AlertsRequest{}, &list))
 	if len(list.Alerts) != 1 || list.Alerts[0].Alert != a.ID || list.Alerts[0].Project != "demo" {
 		t.Errorf("the monitor answers %+v", list)
 	}
@@ -232,7 +232,7 @@ func TestBadEventsChangeNothingAndEndNothing(t *testing.T) {
 	y.round("demo", refused)
 	// A stranger's event, garbage, a kind that nobody knows, and a believed
 	// event that the fold refuses.
-	admin := y.srv.Admin()
+	admin := y.Server.Admin()
 	for i, s := range []string{"bm.round.demo.demo-9.ended.supervisor", "bm.alert.demo.auth_failures-demo.raised.monitor", "bm.loop.demo.demo.dreamt.supervisor", "bm.host.site.x.observed.worker"} {
 		subject, err := events.ParseSubject(s)
 		must(t, err)
@@ -296,7 +296,7 @@ func TestAMonitorThatIsNotBelievedDoesNotFillTheStream(t *testing.T) {
 		y.round("demo", refused)
 	}
 	raised := func() int {
-		page, err := y.conn("reader").Read(t.Context(), 1, "bm.alert.>", 256)
+		page, err := y.Conn("reader").Read(t.Context(), 1, "bm.alert.>", 256)
 		must(t, err)
 		return len(page)
 	}

@@ -1,13 +1,9 @@
 package monitor
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"net"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -20,128 +16,50 @@ import (
 	"github.com/banksman/banksman/services/internal/alerts"
 	"github.com/banksman/banksman/services/internal/bus"
 	"github.com/banksman/banksman/services/internal/keys"
-	"github.com/banksman/banksman/services/internal/logserver"
+	"github.com/banksman/banksman/services/internal/lab/stage"
 	"github.com/banksman/banksman/services/internal/loops"
-	"github.com/banksman/banksman/services/internal/policy"
 	"github.com/banksman/banksman/services/internal/site"
 	"github.com/banksman/banksman/services/internal/standing"
-	"github.com/banksman/banksman/services/internal/trust"
 )
 
 const (
-	yardOrigin = "yard"
 	// machine is where the stand-in supervisor works.
 	machine = "Build-Host.example"
 	// patience bounds every wait of these tests; reaching it is a failure.
-	patience = 30 * time.Second
+	patience = stage.Patience
 )
 
 // yard is a site on a real embedded bus with real keys, and hands for those
 // whom the monitor watches.
 type yard struct {
-	t       *testing.T
-	dir     string
-	srv     *logserver.Server
-	root    *keys.Signer
-	signers map[string]*keys.Signer
-	logins  map[string]*keys.Login
-	powers  map[string]events.Role
-	conns   map[string]*bus.Conn
-	voices  map[string]*bus.Appender
-	stand   *standing.Standing
-	read    loops.Reader
-	spoken  map[string]uint64 // last event about what only one hand speaks of
+	*stage.Stage
+	t      *testing.T
+	dir    string
+	stand  *standing.Standing
+	read   loops.Reader
+	spoken map[string]uint64 // last event about what only one hand speaks of
 }
-
-type signing struct{ *keys.Signer }
-
-func (s signing) Key() string { return string(s.Public()) }
 
 func newYard(t *testing.T) *yard {
 	t.Helper()
-	base := t.TempDir()
-	y := &yard{
-		t: t, dir: filepath.Join(base, "banksman"), signers: map[string]*keys.Signer{}, logins: map[string]*keys.Login{},
-		powers: map[string]events.Role{}, conns: map[string]*bus.Conn{}, voices: map[string]*bus.Appender{}, spoken: map[string]uint64{},
-	}
-	file := y.enrol()
-	var err error
-	y.srv, err = logserver.Start(context.Background(), logserver.Options{
-		StoreDir: filepath.Join(base, "store"), Port: freePort(t), MaxBytes: 64 << 20, Pools: []string{"default"}, Trust: *file,
-	})
-	must(t, err)
-	t.Cleanup(func() { y.srv.Shutdown() })
-	m, err := events.New(yardOrigin, events.For("trust.published", events.SiteScope, events.TrustID, "root"),
-		events.ID{Actor: "root", Session: "00000000000000000001", N: 1}, time.Now(), 0, file)
-	must(t, err)
-	m.Sign(yardOrigin, string(y.root.Public()), y.root.Sign)
-	_, err = y.srv.Admin().AppendRaw(t.Context(), m)
-	must(t, err)
-	reader := y.conn("reader")
-	y.stand = y.standing(reader)
+	s := stage.New(t, stage.Options{TCP: true, Actors: map[string][]events.Role{
+		"p7k2": {events.RolePerson}, "supervisor": {events.RoleSupervisor}, "worker": {events.RoleWorker},
+		"monitor": {events.RoleMonitor}, "bus": {events.RoleBus}, "auditor": {events.RoleAuditor}, "boss": {events.RoleAdmin}, "reader": {events.RoleReader},
+	}})
+	y := &yard{Stage: s, t: t, dir: s.Layout.Dir, spoken: map[string]uint64{}, stand: s.Standing("reader")}
 	must(t, y.stand.Refresh(t.Context()))
-	y.read = loops.Reader{Bus: reader, Standing: y.stand}
+	y.read = loops.Reader{Bus: s.Conn("reader"), Standing: y.stand}
 	return y
-}
-
-// enrol makes the keys and the trust file.
-func (y *yard) enrol() *events.TrustPublished {
-	file := &events.TrustPublished{Version: 1, Origin: yardOrigin}
-	for name, role := range map[string]events.Role{
-		"p7k2": events.RolePerson, "supervisor": events.RoleSupervisor, "worker": events.RoleWorker,
-		"monitor": events.RoleMonitor, "bus": events.RoleBus, "auditor": events.RoleAuditor, "boss": events.RoleAdmin, "reader": events.RoleReader,
-	} {
-		sign, err := keys.GenerateSigner()
-		must(y.t, err)
-		login, err := keys.GenerateLogin()
-		must(y.t, err)
-		y.signers[name], y.logins[name], y.powers[name] = sign, login, role
-		file.Actors = append(file.Actors, events.Actor{Actor: name, Name: name, Roles: []events.Role{role}, Login: login.Public(), Sign: string(sign.Public())})
-	}
-	var err error
-	y.root, err = keys.GenerateSigner()
-	must(y.t, err)
-	return file
-}
-
-func (y *yard) conn(actor string) *bus.Conn {
-	y.t.Helper()
-	if c := y.conns[actor]; c != nil {
-		return c
-	}
-	c := y.dial(actor)
-	y.conns[actor] = c
-	y.t.Cleanup(c.Close)
-	return c
-}
-
-func (y *yard) dial(actor string) *bus.Conn {
-	y.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	c, err := bus.Connect(ctx, bus.Config{
-		URL: y.srv.ClientURL(), Actor: actor, Role: y.powers[actor], Origin: yardOrigin, Login: y.logins[actor], Name: actor,
-	})
-	must(y.t, err)
-	return c
-}
-
-func (y *yard) standing(c *bus.Conn) *standing.Standing {
-	return standing.New(c, trust.New(yardOrigin, y.root.Public()), policy.Env{DataDir: y.dir, Homes: []string{"/root"}})
 }
 
 // say appends an event as an actor, behind everything about its id.
 func (y *yard) say(actor string, kind events.Kind, scope, id string, payload any) uint64 {
 	y.t.Helper()
-	v := y.voices[actor]
-	if v == nil {
-		v = y.conn(actor).Appender(signing{y.signers[actor]})
-		y.voices[actor] = v
-	}
+	v := y.Voice(actor)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	s := events.For(kind, scope, id, actor)
-	last, _, err := y.conn("reader").Last(ctx, s.Filter())
+	last, _, err := y.Conn("reader").Last(ctx, s.Filter())
 	must(y.t, err)
 	seq, err := v.Append(ctx, s, last.Seq, payload)
 	must(y.t, err)
@@ -193,7 +111,7 @@ func (y *yard) stored(kind events.Kind) []events.Event {
 	y.t.Helper()
 	var out []events.Event
 	for from := uint64(1); ; {
-		page, err := y.conn("reader").Read(y.t.Context(), from, fmt.Sprintf("bm.%s.*.*.%s.*", kind.Family(), kind.Verb()), 256)
+		page, err := y.Conn("reader").Read(y.t.Context(), from, fmt.Sprintf("bm.%s.*.*.%s.*", kind.Family(), kind.Verb()), 256)
 		must(y.t, err)
 		if len(page) == 0 {
 			return out
@@ -212,9 +130,9 @@ func (y *yard) until(what string, is func() bool) {
 	ctx, cancel := context.WithTimeout(y.t.Context(), patience)
 	defer cancel()
 	found := errors.New("found")
-	last, err := y.conn("reader").LastSeq(ctx)
+	last, err := y.Conn("reader").LastSeq(ctx)
 	must(y.t, err)
-	err = y.conn("reader").Follow(ctx, last, "bm.>", func(events.Stored) error {
+	err = y.Conn("reader").Follow(ctx, last, "bm.>", func(events.Stored) error {
 		if is() {
 			return found
 		}
@@ -227,7 +145,7 @@ func (y *yard) until(what string, is func() bool) {
 
 func (y *yard) alert(detector, about string) alert.Alert {
 	y.t.Helper()
-	a, err := alerts.Read(y.t.Context(), y.conn("reader"), y.stand.Book(), events.AlertID(detector, about))
+	a, err := alerts.Read(y.t.Context(), y.Conn("reader"), y.stand.Book(), events.AlertID(detector, about))
 	must(y.t, err)
 	return a
 }
@@ -247,16 +165,16 @@ type guard struct {
 }
 
 // post makes a monitor; it works until the test ends.
-func (y *yard) post() *guard { return y.postSigning(y.signers["monitor"]) }
+func (y *yard) post() *guard { return y.postSigning(y.Signer("monitor")) }
 
 // postSigning makes one that signs with a key.
 func (y *yard) postSigning(key *keys.Signer) *guard {
 	y.t.Helper()
 	cfg := DefaultConfig()
-	g := &guard{y: y, conn: y.dial("monitor"), done: make(chan error, 1), tick: make(chan time.Time)}
+	g := &guard{y: y, conn: y.Dial("monitor"), done: make(chan error, 1), tick: make(chan time.Time)}
 	env := &host.Env{
-		Layout: site.Layout{Dir: y.dir}, Actor: "monitor", Version: "test", Log: slog.New(slog.NewTextHandler(testWriter{y.t}, nil)),
-		Bus: g.conn, Append: g.conn.Appender(signing{key}), Standing: y.standing(g.conn), Report: g.report,
+		Layout: site.Layout{Dir: y.dir}, Actor: "monitor", Version: "test", Log: y.Log(),
+		Bus: g.conn, Append: g.conn.Appender(stage.Signing(key)), Standing: y.Over(g.conn), Report: g.report,
 	}
 	g.watch = newWatch(cfg, env, clock{now: g.now, tick: g.tick})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -316,7 +234,7 @@ func (g *guard) caughtUp() {
 	for {
 		g.look()
 		g.look()
-		last, err := g.y.conn("reader").LastSeq(g.y.t.Context())
+		last, err := g.y.Conn("reader").LastSeq(g.y.t.Context())
 		must(g.y.t, err)
 		g.watch.mu.Lock()
 		seq := g.watch.memory.Seq
@@ -324,7 +242,7 @@ func (g *guard) caughtUp() {
 		if seq >= last {
 			g.look()
 			g.look()
-			now, err := g.y.conn("reader").LastSeq(g.y.t.Context())
+			now, err := g.y.Conn("reader").LastSeq(g.y.t.Context())
 			must(g.y.t, err)
 			if now == last {
 				return
@@ -351,25 +269,11 @@ func (g *guard) leave() {
 	}
 }
 
-type testWriter struct{ t *testing.T }
-
-func (w testWriter) Write(p []byte) (int, error) {
-	w.t.Logf("%s", bytes.TrimSpace(p))
-	return len(p), nil
-}
-
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-func freePort(t *testing.T) int {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 func holds(t *testing.T, text, part string) {

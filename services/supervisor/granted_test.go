@@ -30,7 +30,7 @@ func TestOutputAndAnswersReachPeople(t *testing.T) {
 	y.await("demo", "halted", func(p loop.Project) bool { return p.Loop.Status == loop.Halted })
 	out := map[string]string{}
 	chunks := 0
-	must(t, y.conn("reader").ReadOutput(t.Context(), "demo", "demo-1", 1, 1, func(n int, stream string, _ int64, data []byte) error {
+	must(t, y.Conn("reader").ReadOutput(t.Context(), "demo", "demo-1", 1, 1, func(n int, stream string, _ int64, data []byte) error {
 		if n != chunks+1 {
 			t.Errorf("chunk %d follows %d", n, chunks)
 		}
@@ -47,11 +47,11 @@ func TestOutputAndAnswersReachPeople(t *testing.T) {
 		t.Errorf("%+v for %d chunks", r.End, chunks)
 	}
 	var list query.LoopList
-	must(t, y.conn("p7k2").Ask(t.Context(), query.Loops, query.LoopsRequest{}, &list))
+	must(t, y.Conn("p7k2").Ask(t.Context(), query.Loops, query.LoopsRequest{}, &list))
 	if len(list.Loops) != 1 || list.Loops[0].State != query.LoopHalted {
 		t.Errorf("%+v", list)
 	}
-	if err := y.conn("p7k2").Ask(t.Context(), query.Round, query.RoundRequest{Round: "demo-7"}, &query.RoundView{}); err == nil || !strings.Contains(err.Error(), codeNotFound) {
+	if err := y.Conn("p7k2").Ask(t.Context(), query.Round, query.RoundRequest{Round: "demo-7"}, &query.RoundView{}); err == nil || !strings.Contains(err.Error(), codeNotFound) {
 		t.Errorf("%v", err)
 	}
 }

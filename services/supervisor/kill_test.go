@@ -21,6 +21,7 @@ import (
 	"github.com/banksman/banksman/services/internal/bus"
 	"github.com/banksman/banksman/services/internal/config"
 	"github.com/banksman/banksman/services/internal/keys"
+	"github.com/banksman/banksman/services/internal/lab/stage"
 	"github.com/banksman/banksman/services/internal/policy"
 	"github.com/banksman/banksman/services/internal/site"
 	"github.com/banksman/banksman/services/internal/standing"
@@ -54,15 +55,15 @@ func liveAndDie(path string) error {
 		return err
 	}
 	conn, err := bus.Connect(context.Background(), bus.Config{
-		URL: l.URL, Actor: role.Actor(), Role: role.Power(), Origin: yardOrigin, Login: login, Name: "mortal",
+		URL: l.URL, Actor: role.Actor(), Role: role.Power(), Origin: stage.Origin, Login: login, Name: "mortal",
 	})
 	if err != nil {
 		return err
 	}
 	return role.Run(context.Background(), &host.Env{
 		Layout: site.Layout{Dir: l.Dir}, Actor: role.Actor(), Version: "test", Log: slog.New(slog.DiscardHandler),
-		Bus: conn, Append: conn.Appender(signing{sign}), Report: func(bool, string) {},
-		Standing: standing.New(conn, trust.New(yardOrigin, l.Root), policy.Env{DataDir: l.Dir, Homes: []string{"/root"}}),
+		Bus: conn, Append: conn.Appender(stage.Signing(sign)), Report: func(bool, string) {},
+		Standing: standing.New(conn, trust.New(stage.Origin, l.Root), policy.Env{DataDir: l.Dir, Homes: []string{"/root"}}),
 	})
 }
 
@@ -77,19 +78,19 @@ func TestKilledSupervisor(t *testing.T) {
 	plan := y.plan(dir, agent)
 	home := t.TempDir()
 	l := life{
-		URL: y.srv.ClientURL(), Dir: y.dir, Root: y.root.Public(),
+		URL: y.Server.ClientURL(), Dir: y.dir, Root: y.Root.Public(),
 		Sign: filepath.Join(home, "sign"), Login: filepath.Join(home, "login"), Config: filepath.Join(home, "banksman.toml"),
 	}
 	must(t, os.Chmod(home, 0o700))
-	must(t, keys.WriteSigner(l.Sign, y.signers["supervisor"], nil))
-	must(t, keys.WriteLogin(l.Login, y.logins["supervisor"]))
+	must(t, keys.WriteSigner(l.Sign, y.Signer("supervisor"), nil))
+	must(t, keys.WriteLogin(l.Login, y.Login("supervisor")))
 	must(t, os.WriteFile(l.Config, fmt.Appendf(nil, "[projects.demo]\nwork_dir = %q\nagent = [%q]\nprompt_file = %q\n", dir, agent, plan.PromptFile), 0o600))
 	text, err := json.Marshal(l)
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(home, "life"), text, 0o600))
 	process := exec.Command(os.Args[0])
 	process.Env = append(os.Environ(), mortal+"="+filepath.Join(home, "life"))
-	process.Stderr = testWriter{t}
+	process.Stderr = stage.Writer(t)
 	must(t, process.Start())
 
 	r, err := os.Open(pipe) // returns when the agent's daemon writes

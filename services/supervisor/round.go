@@ -173,34 +173,42 @@ func (t *tender) cover(spec *proc.Spec) error {
 
 // watch ends the running round when the log or the supervisor says so. It
 // returns when the process has ended; alive ends then, so that nothing waits
-// for the bus any more.
+// for the bus any more. The log is read beside the supervisor's own stop, which
+// a bus that is away must not hold up.
 func (t *tender) watch(ctx, alive context.Context, round string, p *proc.Process) {
-	stopping := ctx.Done()
-	var drained <-chan time.Time
-	ending := false
+	var once sync.Once
 	end := func(reason string) {
-		if !ending {
-			t.log.Warn("ending a running round", "round", round, "reason", reason)
-		}
-		ending = true
+		once.Do(func() { t.log.Warn("ending a running round", "round", round, "reason", reason) })
 		p.Cancel(reason) // only the first one counts
 	}
+	var looking sync.WaitGroup
+	looking.Go(func() { t.keepLooking(alive, round, end) })
+	defer looking.Wait()
+	select {
+	case <-p.Done():
+		return
+	case <-ctx.Done():
+	}
+	timer := time.NewTimer(time.Duration(t.s.cfg.DrainS) * time.Second)
+	defer timer.Stop()
+	select {
+	case <-p.Done():
+	case <-timer.C:
+		end(reasonStopped)
+	}
+}
+
+// keepLooking looks at the log until the round is over.
+func (t *tender) keepLooking(alive context.Context, round string, end func(reason string)) {
 	again := time.NewTicker(againAfter)
 	defer again.Stop()
 	for {
 		t.look(alive, round, end)
 		select {
-		case <-p.Done():
+		case <-alive.Done():
 			return
 		case <-t.wake:
 		case <-again.C:
-		case <-stopping:
-			stopping = nil
-			timer := time.NewTimer(time.Duration(t.s.cfg.DrainS) * time.Second)
-			defer timer.Stop()
-			drained = timer.C
-		case <-drained:
-			end(reasonStopped)
 		}
 	}
 }

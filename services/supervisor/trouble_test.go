@@ -18,7 +18,7 @@ func TestABusThatIsAwayLosesNothing(t *testing.T) {
 	agent := y.agent("agent", `echo "$BANKSMAN_ROUND" >> f; echo up > ../up; until [ -e ../go ]; do sleep 0.05; done; echo end > ../end`)
 	h := y.hire("supervisor", "m1", map[string]Project{"demo": y.plan(dir, agent, func(p *Project) { p.MaxRounds = 2 })}).run()
 	eventually(t, "the agent is up", func() bool { _, err := os.Stat(filepath.Join(y.ground, "up")); return err == nil })
-	y.srv.Shutdown()
+	y.Down()
 	h.shows("the bus is away")
 	must(t, os.WriteFile(filepath.Join(y.ground, "go"), nil, 0o644))
 	eventually(t, "the agent ends", func() bool { _, err := os.Stat(filepath.Join(y.ground, "end")); return err == nil })
@@ -26,7 +26,7 @@ func TestABusThatIsAwayLosesNothing(t *testing.T) {
 		list, err := h.shift.tends[0].journal.Leftovers()
 		return err == nil && len(list) == 1 && list[0].Looked && list[0].Salvaged != nil
 	})
-	y.open()
+	y.Up()
 	y.await("demo", "halted", func(p loop.Project) bool { return p.Loop.Status == loop.Halted && p.Round.Number() == 2 })
 	r, err := y.read.Round(t.Context(), "demo-1")
 	if err != nil || r.End.Outcome != outcomeSucceeded || r.Salvage == nil || y.git(dir, "show", r.Salvage.Ref+":f") != "demo-1" {
@@ -43,13 +43,13 @@ func TestASupervisorStoppedWithoutItsBusSaysItLater(t *testing.T) {
 	h.shift.settle = 200 * time.Millisecond
 	h.run()
 	eventually(t, "the agent is up", func() bool { _, err := os.Stat(filepath.Join(y.ground, "up")); return err == nil })
-	y.srv.Shutdown()
+	y.Down()
 	h.shows("the bus is away")
 	h.leave()
 	if list, err := h.shift.tends[0].journal.Leftovers(); err != nil || len(list) != 1 || list[0].Ended == nil || list[0].Ended.Outcome != outcomeStopped {
 		t.Fatalf("%+v, %v", list, err)
 	}
-	y.open()
+	y.Up()
 	y.hire("supervisor", "m1", list).run()
 	y.await("demo", "halted", func(p loop.Project) bool { return p.Loop.Status == loop.Halted })
 	r, err := y.read.Round(t.Context(), "demo-1")

@@ -1,12 +1,9 @@
 package supervisor
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,134 +18,39 @@ import (
 	"github.com/banksman/banksman/events/lifecycle/loop"
 	"github.com/banksman/banksman/services/host"
 	"github.com/banksman/banksman/services/internal/bus"
-	"github.com/banksman/banksman/services/internal/keys"
-	"github.com/banksman/banksman/services/internal/logserver"
+	"github.com/banksman/banksman/services/internal/lab/stage"
 	"github.com/banksman/banksman/services/internal/loops"
-	"github.com/banksman/banksman/services/internal/policy"
 	"github.com/banksman/banksman/services/internal/site"
-	"github.com/banksman/banksman/services/internal/standing"
-	"github.com/banksman/banksman/services/internal/trust"
 )
 
-const yardOrigin = "yard"
-
 // patience bounds every wait of these tests; reaching it is a failure.
-const patience = 30 * time.Second
+const patience = stage.Patience
 
 // yard is a site on a real embedded bus with real keys, and a ground where
 // agents work.
 type yard struct {
-	t       testing.TB
-	dir     string // the banksman folder
-	ground  string // where agents and their folders lie, outside of it
-	opts    logserver.Options
-	srv     *logserver.Server
-	root    *keys.Signer
-	signers map[string]*keys.Signer
-	logins  map[string]*keys.Login
-	powers  map[string]events.Role
-	conns   map[string]*bus.Conn
-	voices  map[string]*bus.Appender
-	read    loops.Reader
+	*stage.Stage
+	t      testing.TB
+	dir    string // the banksman folder
+	ground string // where agents and repositories lie, outside of it
+	read   loops.Reader
 }
-
-type signing struct{ *keys.Signer }
-
-func (s signing) Key() string { return string(s.Public()) }
 
 func newYard(t testing.TB) *yard {
 	t.Helper()
-	base, err := filepath.EvalSymlinks(t.TempDir())
-	must(t, err)
-	y := &yard{
-		t: t, dir: filepath.Join(base, "banksman"), ground: filepath.Join(base, "ground"),
-		signers: map[string]*keys.Signer{}, logins: map[string]*keys.Login{}, powers: map[string]events.Role{},
-		conns: map[string]*bus.Conn{}, voices: map[string]*bus.Appender{},
-	}
-	l := site.Layout{Dir: y.dir}
-	for _, dir := range []string{y.dir, l.Tokens(), l.Keys(), y.ground} {
-		must(t, os.MkdirAll(dir, 0o700))
-	}
-	file := y.enrol()
-	y.opts = logserver.Options{
-		StoreDir: filepath.Join(base, "store"), Port: freePort(t), MaxBytes: 64 << 20, Pools: []string{"default"}, Trust: *file,
-	}
-	y.open()
-	t.Cleanup(func() { y.srv.Shutdown() })
-	m, err := events.New(yardOrigin, events.For("trust.published", events.SiteScope, events.TrustID, "root"),
-		events.ID{Actor: "root", Session: "00000000000000000001", N: 1}, time.Now(), 0, file)
-	must(t, err)
-	m.Sign(yardOrigin, string(y.root.Public()), y.root.Sign)
-	_, err = y.srv.Admin().AppendRaw(t.Context(), m)
-	must(t, err)
-	reader := y.conn("reader")
-	y.read = loops.Reader{Bus: reader, Standing: y.standing(reader)}
-	return y
-}
-
-// open starts the bus, again if it was there before.
-func (y *yard) open() {
-	y.t.Helper()
-	var err error
-	y.srv, err = logserver.Start(context.Background(), y.opts)
-	must(y.t, err)
-}
-
-// enrol makes the keys and the trust file.
-func (y *yard) enrol() *events.TrustPublished {
-	file := &events.TrustPublished{Version: 1, Origin: yardOrigin}
-	for name, roles := range map[string][]events.Role{
+	s := stage.New(t, stage.Options{TCP: true, Actors: map[string][]events.Role{
 		"p7k2": {events.RolePerson, events.RoleAdmin}, "supervisor": {events.RoleSupervisor}, "other": {events.RoleSupervisor},
 		"monitor": {events.RoleMonitor}, "bus": {events.RoleBus}, "reader": {events.RoleReader},
-	} {
-		sign, err := keys.GenerateSigner()
-		must(y.t, err)
-		login, err := keys.GenerateLogin()
-		must(y.t, err)
-		y.signers[name], y.logins[name], y.powers[name] = sign, login, roles[0]
-		file.Actors = append(file.Actors, events.Actor{Actor: name, Name: name, Roles: roles, Login: login.Public(), Sign: string(sign.Public())})
-	}
-	var err error
-	y.root, err = keys.GenerateSigner()
-	must(y.t, err)
-	return file
-}
-
-func (y *yard) conn(actor string) *bus.Conn {
-	y.t.Helper()
-	if c := y.conns[actor]; c != nil {
-		return c
-	}
-	c := y.dial(actor)
-	y.conns[actor] = c
-	y.t.Cleanup(c.Close)
-	return c
-}
-
-func (y *yard) dial(actor string) *bus.Conn {
-	y.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	c, err := bus.Connect(ctx, bus.Config{
-		URL: y.srv.ClientURL(), Actor: actor, Role: y.powers[actor], Origin: yardOrigin, Login: y.logins[actor], Name: actor,
-	})
-	must(y.t, err)
-	return c
-}
-
-func (y *yard) standing(c *bus.Conn) *standing.Standing {
-	return standing.New(c, trust.New(yardOrigin, y.root.Public()), policy.Env{DataDir: y.dir, Homes: []string{"/root"}})
+	}})
+	must(t, os.MkdirAll(s.Layout.Tokens(), 0o700))
+	return &yard{Stage: s, t: t, dir: s.Layout.Dir, ground: s.Work, read: loops.Reader{Bus: s.Conn("reader"), Standing: s.Standing("reader")}}
 }
 
 // say appends what was made about a project, as an actor.
 func (y *yard) say(actor, project string, s loops.Saying, err error) {
 	y.t.Helper()
 	must(y.t, err)
-	v := y.voices[actor]
-	if v == nil {
-		v = y.conn(actor).Appender(signing{y.signers[actor]})
-		y.voices[actor] = v
-	}
+	v := y.Voice(actor)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	_, err = v.Append(ctx, s.Subject(project, actor), s.Expect, s.Payload)
@@ -169,7 +71,7 @@ func (y *yard) await(name, what string, want func(loop.Project) bool) loop.Proje
 	defer cancel()
 	found := errors.New("found")
 	var p loop.Project
-	err := y.conn("reader").Follow(ctx, 1, "bm.>", func(st events.Stored) error {
+	err := y.Conn("reader").Follow(ctx, 1, "bm.>", func(st events.Stored) error {
 		if strings.Split(st.Subject, ".")[2] != name {
 			return nil
 		}
@@ -265,14 +167,14 @@ func (y *yard) hire(actor, machine string, list map[string]Project, change ...fu
 		f(&cfg)
 	}
 	must(y.t, cfg.Validate())
-	h := &hand{y: y, conn: y.dial(actor), done: make(chan error, 1), moved: make(chan struct{})}
+	h := &hand{y: y, conn: y.Dial(actor), done: make(chan error, 1), moved: make(chan struct{})}
 	y.t.Cleanup(func() {
 		h.shift.crew.Close()
 		h.conn.Close()
 	})
 	env := &host.Env{
-		Layout: site.Layout{Dir: y.dir}, Actor: actor, Version: "test", Log: slog.New(slog.NewTextHandler(testWriter{y.t}, nil)),
-		Bus: h.conn, Append: h.conn.Appender(signing{y.signers[actor]}), Standing: y.standing(h.conn), Report: h.report,
+		Layout: site.Layout{Dir: y.dir}, Actor: actor, Version: "test", Log: y.Log(),
+		Bus: h.conn, Append: h.conn.Appender(y.Signing(actor)), Standing: y.Over(h.conn), Report: h.report,
 	}
 	h.shift = newShift(cfg, list, machine, env)
 	return h
@@ -360,23 +262,9 @@ func (h *hand) showsWithin(most time.Duration, part string) {
 	}
 }
 
-type testWriter struct{ t testing.TB }
-
-func (w testWriter) Write(p []byte) (int, error) {
-	w.t.Logf("%s", bytes.TrimSpace(p))
-	return len(p), nil
-}
-
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-func freePort(t testing.TB) int {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }
