@@ -4,6 +4,7 @@ import (
 	"encoding/json/jsontext"
 	"reflect"
 	"slices"
+	"sync"
 )
 
 // Def is one line of the catalogue: a kind at one version.
@@ -27,24 +28,33 @@ func Catalog() []Def {
 	return slices.Concat(proposalKinds, jobKinds, askKinds, grantKinds, policyKinds, trustKinds, workerKinds, auditKinds, gapKinds, epochKinds, loopKinds, roundKinds, workKinds, stopKinds, alertKinds, hostKinds, textKinds)
 }
 
+// lines is the catalogue by what is looked up at each event: made once and only read.
+var lines = sync.OnceValue(func() (l struct {
+	byKind map[line]Def
+	byType map[reflect.Type]Def
+}) {
+	l.byKind, l.byType = map[line]Def{}, map[reflect.Type]Def{}
+	for _, d := range Catalog() {
+		l.byKind[line{d.Kind, d.Version}], l.byType[d.Type] = d, d
+	}
+	return l
+})
+
+type line struct {
+	kind    Kind
+	version int
+}
+
 // Find returns the catalogue line of a kind at a version.
 func Find(k Kind, version int) (Def, bool) {
-	for _, d := range Catalog() {
-		if d.Kind == k && d.Version == version {
-			return d, true
-		}
-	}
-	return Def{}, false
+	d, ok := lines().byKind[line{k, version}]
+	return d, ok
 }
 
 // currentOf returns the catalogue line that a payload type belongs to.
 func currentOf(t reflect.Type) (Def, bool) {
-	for _, d := range Catalog() {
-		if d.Type == t {
-			return d, true
-		}
-	}
-	return Def{}, false
+	d, ok := lines().byType[t]
+	return d, ok
 }
 
 // derefType is the struct type of a payload given by value or by pointer.

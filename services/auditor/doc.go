@@ -7,7 +7,8 @@
 //     auditors of the same stream hold the same entries and the same root.
 //   - A head is shown only after its entries are durable and read back. What was
 //     approved is sealed as soon as nothing more waits to be read, so that a worker,
-//     which waits for the seal, waits milliseconds.
+//     which waits for the seal, waits milliseconds. A head that nobody waits for is sealed
+//     as soon, and said on the stream a moment later, together with what follows.
 //   - Only other roles' events, and gaps, cause a seal. The auditor's own words are
 //     sealed with the next of those, so it never talks to itself.
 //   - A message that breaks a rule is reported once, as audit.violation_found, whatever

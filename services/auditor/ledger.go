@@ -71,6 +71,7 @@ type ledger struct {
 	jobs     map[string]lifecycle.Job
 	facts    map[string][]byte
 	seals    bool        // something since the last commit asks for a seal
+	urgent   bool        // somebody may wait to read that it was sealed
 	said     []string    // keys of what audit events have said since the last call of news
 	found    []unsaid    // what was found since the last call of news
 	stated   []openFault // faults that events since the last commit have stated
@@ -85,12 +86,13 @@ func newLedger(book *trust.Book, x *index.Index, own keys.PublicKey) *ledger {
 }
 
 func (l *ledger) clear() {
-	l.jobs, l.facts, l.seals, l.stated = map[string]lifecycle.Job{}, map[string][]byte{}, false, nil
+	l.jobs, l.facts, l.seals, l.urgent, l.stated = map[string]lifecycle.Job{}, map[string][]byte{}, false, false, nil
 }
 
 // take folds one message, which is the given leaf of the log.
 func (l *ledger) take(st events.Stored, leaf int64) error {
 	l.seals = l.seals || !isAudit(st.Subject)
+	l.urgent = l.urgent || !isPatient(st.Subject)
 	e, judgement := l.book.Open(st)
 	var unknown *events.UnknownKind
 	believed := judgement == nil || errors.As(judgement, &unknown)
@@ -238,7 +240,7 @@ func (l *ledger) violation(st events.Stored, e events.Event, job, code, detail s
 
 // gap notes missing sequences, both ends included.
 func (l *ledger) gap(from, to uint64) error {
-	l.seals = true
+	l.seals, l.urgent = true, true
 	l.facts[fmt.Sprintf("%s%016x", factOpenGap, from)] = []byte(strconv.FormatUint(to, 10))
 	missing, err := l.number(factCount + countMissing)
 	if err != nil {
@@ -279,7 +281,7 @@ func (l *ledger) more(key string) error {
 
 // fault notes what the auditor has found wrong with stream or log.
 func (l *ledger) fault(seq uint64, p *events.AuditFaultFound) error {
-	l.seals = true // so that the next head says that dispatch is closed
+	l.seals, l.urgent = true, true // so that the next head says that dispatch is closed
 	l.stated = append(l.stated, openFault{FaultName: events.FaultName{Code: p.Code, Seq: seq}, detail: p.Detail, from: p.From})
 	body, err := json.Marshal(p)
 	if err != nil {

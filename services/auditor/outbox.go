@@ -20,6 +20,7 @@ type head struct {
 	checkpoint tlog.Checkpoint
 	through    uint64
 	closed     bool
+	urgent     bool // somebody may wait for it
 }
 
 // outbox holds what audit events must say until they have said it. The fold fills it
@@ -34,7 +35,8 @@ type outbox struct {
 	items   []unsaid
 	faults  []events.AuditFaultFound
 	head    *head
-	last    uint64 // last sequence under auditFilter that was seen or appended
+	due     time.Time // when the head is said although nobody waits for it
+	last    uint64    // last sequence under auditFilter that was seen or appended
 	changed chan struct{}
 }
 
@@ -53,6 +55,11 @@ func (o *outbox) update(found []unsaid, said []string, last uint64, h *head) {
 	}
 	o.last = max(o.last, last)
 	if h != nil {
+		if o.head == nil {
+			o.due = time.Now().Add(headPatience)
+		} else {
+			h.urgent = h.urgent || o.head.urgent
+		}
 		o.head = h
 	}
 	select {
@@ -72,6 +79,26 @@ func (o *outbox) fault(f events.AuditFaultFound) {
 	}
 }
 
+// headPatience is how long a head is kept back that nobody waits for, so that the
+// events of a job cause one audit event and not three, each of which every role reads. The
+// log itself is sealed at once.
+const headPatience = 250 * time.Millisecond
+
+// pending is the head that is to be said now; if none is, until when one waits.
+func (o *outbox) pending() (now *head, later <-chan time.Time, stop func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.head == nil {
+		return nil, nil, func() {}
+	}
+	wait := time.Until(o.due)
+	if o.head.urgent || wait <= 0 {
+		return o.head, nil, func() {}
+	}
+	t := time.NewTimer(wait)
+	return nil, t.C, func() { t.Stop() }
+}
+
 // conflictWait bounds the wait for the fold to read what an append conflicted with.
 const conflictWait = time.Second
 
@@ -87,19 +114,25 @@ func (o *outbox) run(ctx context.Context) error {
 				break
 			}
 		}
+		_, later, stop := o.pending()
 		select {
 		case <-o.changed:
+		case <-later:
 		case <-ctx.Done():
+			stop()
 			return nil
 		}
+		stop()
 	}
 }
 
 // step appends one event: faults, then violations and gaps, then heads. It says whether
 // there may be more to do.
 func (o *outbox) step(ctx context.Context) (more bool, err error) {
+	h, _, stop := o.pending()
+	stop()
 	o.mu.Lock()
-	item, h, last := o.first(), o.head, o.last
+	item, last := o.first(), o.last
 	var wrong *events.AuditFaultFound
 	if len(o.faults) > 0 {
 		f := o.faults[0]

@@ -30,6 +30,14 @@ func isAudit(subject string) bool {
 	return strings.HasPrefix(subject, events.PrefixStored+".audit.")
 }
 
+// isPatient says whether nobody waits until a head that covers a message is on the
+// stream: that is so for all that happens to a job, except that it was approved, which a
+// worker waits for, and for what the auditor says itself.
+func isPatient(subject string) bool {
+	s, err := events.ParseSubject(subject)
+	return err == nil && (s.Family == "audit" || s.Family == "job" && s.Verb != "approved")
+}
+
 // underAuditFilter says whether auditFilter covers a subject.
 func underAuditFilter(subject string, epoch int) bool {
 	t := strings.Split(subject, ".")

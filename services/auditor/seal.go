@@ -18,6 +18,7 @@ func (a *auditor) seal() (*head, error) {
 	if err := a.chooseSigners(); err != nil {
 		return nil, err
 	}
+	urgent := a.ledger.urgent
 	checkpoint, err := a.log.Seal()
 	if err != nil {
 		return nil, logFault(err)
@@ -43,7 +44,7 @@ func (a *auditor) seal() (*head, error) {
 		s.told = without(s.told, stated)
 	})
 	a.board.changed(changed)
-	return &head{checkpoint: checkpoint, through: to.Through, closed: c.closed()}, nil
+	return &head{checkpoint: checkpoint, through: to.Through, closed: c.closed(), urgent: urgent || c.closed()}, nil
 }
 
 // chooseSigners lets those keys sign that the trust file in force lists.
@@ -96,7 +97,7 @@ func (a *auditor) unpublished(ctx context.Context) (*head, error) {
 	if found && p.Size >= s.head.Size && p.Dispatch == dispatch(s.closed()) {
 		return nil, nil
 	}
-	return &head{checkpoint: s.head, through: s.through, closed: s.closed()}, nil
+	return &head{checkpoint: s.head, through: s.through, closed: s.closed(), urgent: true}, nil
 }
 
 // lastSealed is what the stream says about the newest head of an epoch, "*" for any, if

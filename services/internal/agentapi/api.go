@@ -105,8 +105,13 @@ type Client struct {
 func NewClient(socket, token string) *Client {
 	return &Client{socket: socket, token: token, http: http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return localsock.Dial(ctx, socket) },
+		// A client waits for many jobs at once, and there is no other host.
+		MaxIdleConnsPerHost: idleConns,
 	}}}
 }
+
+// idleConns is how many connections a client keeps for its next requests.
+const idleConns = 64
 
 // Propose stores a proposal.
 func (c *Client) Propose(ctx context.Context, p Proposal) (view.Detail, error) {
