@@ -4,7 +4,6 @@ import (
 	"encoding/json/jsontext"
 	"reflect"
 	"slices"
-	"sync"
 )
 
 // Def is one line of the catalogue: a kind at one version.
@@ -28,17 +27,16 @@ func Catalog() []Def {
 	return slices.Concat(proposalKinds, jobKinds, askKinds, grantKinds, policyKinds, trustKinds, workerKinds, auditKinds, gapKinds, epochKinds, loopKinds, roundKinds, workKinds, stopKinds, alertKinds, hostKinds, textKinds)
 }
 
-// lines is the catalogue by what is looked up at each event: made once and only read.
-var lines = sync.OnceValue(func() (l struct {
-	byKind map[line]Def
-	byType map[reflect.Type]Def
-}) {
-	l.byKind, l.byType = map[line]Def{}, map[reflect.Type]Def{}
+// The catalogue by what is looked up at each event, only read.
+var byLine, byType = indexed()
+
+func indexed() (map[line]Def, map[reflect.Type]Def) {
+	lines, types := map[line]Def{}, map[reflect.Type]Def{}
 	for _, d := range Catalog() {
-		l.byKind[line{d.Kind, d.Version}], l.byType[d.Type] = d, d
+		lines[line{d.Kind, d.Version}], types[d.Type] = d, d
 	}
-	return l
-})
+	return lines, types
+}
 
 type line struct {
 	kind    Kind
@@ -47,13 +45,13 @@ type line struct {
 
 // Find returns the catalogue line of a kind at a version.
 func Find(k Kind, version int) (Def, bool) {
-	d, ok := lines().byKind[line{k, version}]
+	d, ok := byLine[line{k, version}]
 	return d, ok
 }
 
 // currentOf returns the catalogue line that a payload type belongs to.
 func currentOf(t reflect.Type) (Def, bool) {
-	d, ok := lines().byType[t]
+	d, ok := byType[t]
 	return d, ok
 }
 
