@@ -282,6 +282,31 @@ func TestRealClaudeIsGated(t *testing.T) {
 			t.Errorf("it ran more than once, or not at all: %q (%v)", text, err)
 		}
 	})
+	t.Run("it executes what was approved itself", func(t *testing.T) {
+		c := newClaude(t, s).change(" hook claude ||", " hook claude --executor caller --wait 200ms ||")
+		ask := bash("echo made by the agent; echo x >> out.txt")
+		var job string
+		got := c.run(func(results []string) use {
+			switch len(results) {
+			case 0:
+				return ask
+			case 1:
+				job = pending(t, s).Job
+				s.Must(0, "approve", job)
+				return ask
+			}
+			return use{}
+		})
+		if len(got) != 2 || !strings.Contains(got[0], "pending") || !strings.Contains(got[1], "made by the agent") {
+			t.Errorf("the model saw %q", got)
+		}
+		if text, err := os.ReadFile(filepath.Join(c.cwd, "out.txt")); err != nil || string(text) != "x\n" {
+			t.Errorf("it ran more than once, or not at all: %q (%v)", text, err)
+		}
+		if j := show(t, s, job); j.Status != lifecycle.HandedOver || len(j.Attempts) != 0 {
+			t.Errorf("%s, attempts %+v", j.Status, j.Attempts)
+		}
+	})
 	t.Run("it cannot approve itself", func(t *testing.T) { approvesItself(t, s) })
 	t.Run("by its tools", func(t *testing.T) {
 		config := filepath.Join(t.TempDir(), "mcp.json")
