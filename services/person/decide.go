@@ -113,6 +113,9 @@ func deny(j lifecycle.Job, reason string, now time.Time) (*events.JobDenied, err
 	if err := open(j, now); err != nil {
 		return nil, err
 	}
+	if err := free("deny job "+j.ID, reason); err != nil {
+		return nil, err
+	}
 	return &events.JobDenied{Proposal: j.ProposalDigest, Basis: "person", Ruling: events.Ruling{Code: "person", Reason: reason}}, nil
 }
 

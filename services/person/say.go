@@ -15,6 +15,7 @@ import (
 	"github.com/banksman/banksman/services/internal/asks"
 	"github.com/banksman/banksman/services/internal/bus"
 	"github.com/banksman/banksman/services/internal/permits"
+	"github.com/banksman/banksman/services/internal/redact"
 	"github.com/banksman/banksman/services/internal/texts"
 )
 
@@ -28,6 +29,7 @@ const (
 	CodeBadText     = "bad_text"
 	CodeBadGrant    = "bad_grant"
 	CodeNoGrant     = "unknown_grant"
+	CodeSecret      = "secret"
 )
 
 // maxTextBytes bounds a reason or a comment.
@@ -42,6 +44,19 @@ func fit(what, text string) error {
 		return refuse(CodeBadText, "say it shorter", "%s: %d bytes, at most %d are taken", what, len(text), maxTextBytes)
 	case strings.ToValidUTF8(text, "") != text || strings.ContainsRune(text, 0):
 		return refuse(CodeBadText, "send text in UTF-8", "%s: the text is not valid UTF-8", what)
+	}
+	return free(what, text)
+}
+
+// free refuses words that look like they hold a secret: they are kept, shown, and
+// told to agents.
+func free(what, text string) error {
+	d, err := redact.NewDetector()
+	if err != nil {
+		return err
+	}
+	if rule := d.Text(text); rule != "" {
+		return refuse(CodeSecret, "say it in other words", "%s: the text looks like it holds a secret (%s)", what, rule)
 	}
 	return nil
 }
