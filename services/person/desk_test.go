@@ -1,10 +1,10 @@
 package person
 
 import (
-	"slices"
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
