@@ -15,8 +15,9 @@ import (
 
 // storm is what happens to a fleet while its jobs run.
 type storm struct {
-	workers, jobs           int
-	crashes, freezes, buses int // of workers, of workers, and kills of the bus
+	workers, jobs    int
+	crashes, freezes int // of workers
+	buses, pauses    int // kills of the bus, and freezes of it
 }
 
 // Workers are killed and frozen and the bus is killed while jobs run that are
@@ -28,7 +29,7 @@ func TestStormOverManyWorkers(t *testing.T) {
 	t.Parallel()
 	s := storm{workers: 4, jobs: 120, crashes: 3, freezes: 1, buses: 1}
 	if soak() {
-		s = storm{workers: 12, jobs: 1500, crashes: 45, freezes: 30, buses: 3}
+		s = storm{workers: 12, jobs: 1500, crashes: 45, freezes: 30, buses: 3, pauses: 2}
 	}
 	random := rand.New(rand.NewPCG(seed(t), 1))
 	f, y := newFleet(t)
@@ -55,6 +56,10 @@ func TestStormOverManyWorkers(t *testing.T) {
 		case "bus":
 			f.Kill("bus")
 			f.Start("bus")
+		case "pause": // longer than a lease, while everybody is connected
+			f.Member("bus").Signal(syscall.SIGSTOP)
+			lab.Within(5*time.Second, func() bool { return len(y.Left()) == 0 })
+			f.Member("bus").Signal(syscall.SIGCONT)
 		case "freeze":
 			before := lapses(o)
 			f.Member(m).Signal(syscall.SIGSTOP)
@@ -105,10 +110,11 @@ func stormJobs(y *lab.Yard, random *rand.Rand, n int) (names []string, jobs []ag
 // shuffled are the storm's deeds in a random order.
 func (s storm) shuffled(random *rand.Rand) []string {
 	var deeds []string
-	for deed, n := range map[string]int{"crash": s.crashes, "freeze": s.freezes, "bus": s.buses} {
-		for range n {
-			deeds = append(deeds, deed)
-		}
+	for _, d := range []struct {
+		deed string
+		n    int
+	}{{"crash", s.crashes}, {"freeze", s.freezes}, {"bus", s.buses}, {"pause", s.pauses}} {
+		deeds = append(deeds, slices.Repeat([]string{d.deed}, d.n)...)
 	}
 	random.Shuffle(len(deeds), func(i, k int) { deeds[i], deeds[k] = deeds[k], deeds[i] })
 	return deeds

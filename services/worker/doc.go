@@ -40,7 +40,9 @@
 // also while this process is stopped or hangs: it is asked to end after two thirds
 // of the lease and is gone after the whole, and peers wait for a third more. Yet a
 // virtual machine that was paused as a whole may overlap with its successor for the
-// moment in which it wakes; the log shows it and the late result is refused. A
+// moment in which it wakes, and a worker whose member of a cluster is cut off from
+// the others may take that member's word for theirs; the log shows it and the late
+// result is refused. A
 // program that cannot be started within the lease is not started.
 //
 // # Who owns what
