@@ -247,8 +247,15 @@ type Receipt struct {
 	DurationMS int64 `json:"duration_ms"`
 	// Means are how the tree was ended, in the order used.
 	Means []string `json:"means,omitempty"`
+	// LeftBehind counts processes that were still there when the program itself had
+	// ended.
+	LeftBehind int `json:"left_behind,omitzero"`
+	// Killed counts processes that did not go when they were asked to.
+	Killed int `json:"killed,omitzero"`
 	// Survivors counts processes that could not be ended.
 	Survivors int `json:"survivors,omitzero"`
+	// SurvivorPIDs are the first of them, by their ids on the worker's machine.
+	SurvivorPIDs []int `json:"survivor_pids,omitempty"`
 	// Stdout describes standard output.
 	Stdout Output `json:"stdout"`
 	// Stderr describes standard error.
@@ -340,8 +347,15 @@ type JobFinished struct {
 	Stderr Output `json:"stderr"`
 	// Means are how the tree was ended, in the order used.
 	Means []string `json:"means,omitempty"`
+	// LeftBehind counts processes that were still there when the program itself had
+	// ended.
+	LeftBehind int `json:"left_behind,omitzero"`
+	// Killed counts processes that did not go when they were asked to.
+	Killed int `json:"killed,omitzero"`
 	// Survivors counts processes that could not be ended.
 	Survivors int `json:"survivors,omitzero"`
+	// SurvivorPIDs are the first of them, by their ids on the worker's machine.
+	SurvivorPIDs []int `json:"survivor_pids,omitempty"`
 	// RetryAtMS, in milliseconds since 1970, asks for another attempt then;
 	// 0 asks for none.
 	RetryAtMS int64 `json:"retry_at_ms,omitzero"`

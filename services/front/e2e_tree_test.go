@@ -26,7 +26,7 @@ func TestWhatAJobLeavesEndsWithIt(t *testing.T) {
 		"children that nobody waits for": `i=0; while [ $i -lt 200 ]; do (exit 0) & i=$((i+1)); done; sleep 300 & echo DONE`,
 	} {
 		d := s.does(script, "--max-attempts", "3")
-		if d.Status != lifecycle.Succeeded || len(d.Attempts) != 1 || d.Result.Stdout != "DONE\n" || d.Result.Survivors != 0 || len(d.Result.Means) == 0 {
+		if d.Status != lifecycle.Succeeded || len(d.Attempts) != 1 || d.Result.Stdout != "DONE\n" || d.Result.Survivors != 0 || len(d.Result.Means) == 0 || d.Result.LeftBehind == 0 {
 			t.Errorf("%s: %s after %d attempts, %+v", name, d.Status, len(d.Attempts), d.Result)
 		}
 		if left := s.left(); len(left) > 0 {

@@ -293,6 +293,14 @@ func fate(t view.Attempt) string {
 	return t.Outcome
 }
 
+// named lists process ids.
+func named(pids []int) string {
+	if len(pids) == 0 {
+		return ""
+	}
+	return ": " + strings.Trim(fmt.Sprint(pids), "[]")
+}
+
 func unsafeNote(unsafe bool) string {
 	if unsafe {
 		return ", where agents share the person's user"
@@ -307,6 +315,9 @@ func showResult(w io.Writer, r *view.Result) {
 	fmt.Fprintf(w, "%-11s exit %d %s after %.3f s (user %.3f, system %.3f), %d KiB resident\n", "result", r.ExitCode, r.Signal, r.DurationS, r.UserS, r.SystemS, r.MaxRSSBytes/1024)
 	if r.Error != "" {
 		fmt.Fprintf(w, "%-11s %s\n", "error", view.Printable(r.Error))
+	}
+	if len(r.Means) > 0 {
+		fmt.Fprintf(w, "%-11s by %s: %d process(es) left behind, %d killed, %d not ended%s\n", "tidied up", strings.Join(r.Means, " and "), r.LeftBehind, r.Killed, r.Survivors, named(r.SurvivorPID))
 	}
 	if r.NotKept > 0 {
 		fmt.Fprintf(w, "%-11s %d chunks are no longer kept; their digest is in the log\n", "output", r.NotKept)

@@ -22,7 +22,8 @@ func (r result) payload(started uint64, actor string) (*events.JobFinished, *eve
 	f := r.finished
 	if r.stopped {
 		c := &events.JobCancelled{Started: started, By: actor, Reason: reasonStopped, Receipt: events.Receipt{
-			ExitCode: f.ExitCode, Signal: f.Signal, DurationMS: f.DurationMS, Means: f.Means, Survivors: f.Survivors, Stdout: f.Stdout, Stderr: f.Stderr,
+			ExitCode: f.ExitCode, Signal: f.Signal, DurationMS: f.DurationMS, Means: f.Means,
+			LeftBehind: f.LeftBehind, Killed: f.Killed, Survivors: f.Survivors, SurvivorPIDs: f.SurvivorPIDs, Stdout: f.Stdout, Stderr: f.Stderr,
 		}}
 		if r.asked.Seq > 0 {
 			c.By, c.Reason, c.Request = r.asked.By, r.asked.Reason, r.asked.Seq
@@ -32,6 +33,9 @@ func (r result) payload(started uint64, actor string) (*events.JobFinished, *eve
 	f.Started = started
 	return &f, nil
 }
+
+// namedSurvivors is how many of the processes that could not be ended are named.
+const namedSurvivors = 16
 
 // notStarted is the result of a program that was not executed: 127 where
 // something is missing and 126 otherwise, as shells say it.
@@ -58,7 +62,8 @@ func ended(o proc.Outcome, waitErr error, ending string) result {
 	f := events.JobFinished{
 		ExitCode: o.ExitCode, Signal: o.Signal,
 		DurationMS: o.Wall.Milliseconds(), UserMS: o.User.Milliseconds(), SystemMS: o.System.Milliseconds(),
-		MaxRSSBytes: o.MaxRSSBytes, Means: o.Means, Survivors: len(o.Survivors),
+		MaxRSSBytes: o.MaxRSSBytes, Means: o.Means, LeftBehind: o.LeftBehind, Killed: o.Killed,
+		Survivors: len(o.Survivors), SurvivorPIDs: o.Survivors[:min(len(o.Survivors), namedSurvivors)],
 	}
 	if waitErr != nil {
 		f.Error = waitErr.Error()

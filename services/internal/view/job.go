@@ -119,7 +119,10 @@ type Result struct {
 	StdoutInfo  events.Output `json:"stdout_info"`
 	StderrInfo  events.Output `json:"stderr_info"`
 	Means       []string      `json:"means,omitempty"`
+	LeftBehind  int           `json:"left_behind,omitzero"`
+	Killed      int           `json:"killed,omitzero"`
 	Survivors   int           `json:"survivors,omitzero"`
+	SurvivorPID []int         `json:"survivor_pids,omitempty"`
 	Late        bool          `json:"late,omitzero"`
 }
 
@@ -206,7 +209,8 @@ func resultOf(a *lifecycle.Attempt) *Result {
 	return &Result{
 		ExitCode: r.ExitCode, Signal: r.Signal, Error: r.Error, Outcome: r.Outcome,
 		DurationS: seconds(r.DurationMS), UserS: seconds(r.UserMS), SystemS: seconds(r.SystemMS), MaxRSSBytes: r.MaxRSSBytes,
-		StdoutInfo: r.Stdout, StderrInfo: r.Stderr, Means: r.Means, Survivors: r.Survivors, Late: a.Late,
+		StdoutInfo: r.Stdout, StderrInfo: r.Stderr, Means: r.Means,
+		LeftBehind: r.LeftBehind, Killed: r.Killed, Survivors: r.Survivors, SurvivorPID: r.SurvivorPIDs, Late: a.Late,
 	}
 }
 
