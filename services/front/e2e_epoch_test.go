@@ -2,10 +2,13 @@ package front_test
 
 import (
 	"bytes"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/banksman/banksman/events/lifecycle"
 	"github.com/banksman/banksman/services/internal/lab"
@@ -178,6 +181,54 @@ func TestEpochsEndByThemselves(t *testing.T) {
 		if j.Status != lifecycle.Succeeded || len(j.Attempts) != 1 {
 			t.Errorf("job %s is %s after %d attempts", id, j.Status, len(j.Attempts))
 		}
+	}
+}
+
+// TestEpochSurvivesKills: the whole site is killed at any moment while an epoch is closed,
+// and started again. There is one new epoch for each that was asked for at most, nothing of
+// what was open is lost, and every log goes on after the one before.
+func TestEpochSurvivesKills(t *testing.T) {
+	t.Parallel()
+	kills := 4
+	if soak() {
+		kills = 60
+	}
+	random := rand.New(rand.NewPCG(seed(t), 0))
+	s := lab.NewSite(t, binary)
+	up := s.Up()
+	done := filepath.Join(t.TempDir(), "done")
+	waits := proposed(t, s, "--", "touch", done)
+	pending(t, s)
+	for range kills {
+		asked := make(chan struct{})
+		go func() {
+			defer close(asked)
+			s.Run("audit", "close-epoch") // it may find nobody
+		}()
+		lab.Within(time.Duration(random.IntN(3000))*time.Millisecond, func() bool { return false })
+		up.Kill()
+		<-asked
+		up = s.Up()
+	}
+	patient(t, s, "approve", waits)
+	becomes(t, s, waits, lifecycle.Succeeded)
+	var status struct {
+		Epoch int `json:"epoch"`
+	}
+	lab.Eventually(t, "the stream to be thinned for the newest epoch", func() bool { // a request may be read late
+		patient(t, s, "audit", "status", "--json").JSON(t, &status)
+		return status.Epoch == 1 || thinned(s) == "epoch-"+strconv.Itoa(status.Epoch)
+	})
+	if status.Epoch > kills+1 {
+		t.Errorf("epoch %d after %d requests", status.Epoch, kills)
+	}
+	var r epochs
+	patient(t, s, "audit", "verify", "--json").JSON(t, &r)
+	if len(r.Epochs) != status.Epoch-1 {
+		t.Errorf("%d epochs before epoch %d", len(r.Epochs), status.Epoch)
+	}
+	if left, _ := filepath.Glob(filepath.Join(s.Dir, "state", "*.archive*")); len(left) > 0 {
+		t.Errorf("archives are left behind: %v", left)
 	}
 }
 
