@@ -21,6 +21,29 @@
 //   - Queries are answered from sealed events only, at a cost that does not grow with
 //     the jobs that ended.
 //
+// # Epochs
+//
+// An epoch ends when enough jobs have ended in it, when the stream has grown, or when an
+// admin asks. The auditor then publishes epoch.opened, which lists what is in force as of
+// a head that it names. Whoever reads that event ends the log before it and begins another
+// one, at the same place: the first leaf names the last head of the log that ended, and
+// behind it lie the events that are carried, as they lay there. It all is a function of
+// the stored events, so every auditor makes the same logs, and one that was killed half-way
+// makes the rest. The log counts from the moment on when its head is written. It is
+// complete by itself: trust files and open jobs lie in it from their beginning, so that a
+// bundle needs one log, and a verifier of the newest log can judge every signature.
+//
+// Sequences, positions, sessions, ids of jobs and idempotency keys go on over epochs. The
+// design spoke of streams that begin at 1 and of open jobs that are wrapped into new events;
+// then everybody who follows, folds or verifies would have had to learn to unwrap them, and
+// every position that a signature names would have changed its meaning. So the stream keeps
+// its numbers, and an epoch is only where a log begins and what the bus may let go of. What
+// the stream has to hold is: its first event, what is carried, and everything after the
+// epoch began; the auditor counts what may be missing, and compares what is there.
+//
+// No attempt has to end for that, and dispatch stays open. Nothing is closed while a fault
+// waits for an admin.
+//
 // [Verify] checks a log with nothing but the root's public key and gives four
 // verdicts that do not imply each other: integrity, authenticity, completeness and
 // freshness. A forged event fails authenticity also after the auditor has reported
@@ -34,7 +57,7 @@
 //
 // # Who owns what
 //
-// The auditor owns the log folder, its lock file and the job index, which is derived
+// The auditor owns the log folders, its lock file and the job index, which is derived
 // from the log and made again when in doubt. The stream owns the events.
 //
 // # What can go wrong

@@ -24,6 +24,9 @@
 //     for the jobs of that one only.
 //   - A caller sees own jobs only. Nothing behind this door decides.
 //
+// A key names the same job for ever: where an epoch has begun, the auditor is asked whether
+// an epoch before knows it, and without its answer nothing is proposed under a key.
+//
 // # Who owns what
 //
 // The proposer owns its socket and nothing else: jobs live in the stream.

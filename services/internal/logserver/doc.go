@@ -18,6 +18,14 @@
 //   - [Server.Shutdown] returns after everything is written and every
 //     goroutine has ended.
 //
+// # Streams that are made again
+//
+// A stream is made again from an archive beside the store, if one lies there at the start:
+// [Server.Thin] writes one to let go of messages, which a stream that denies deletion does
+// not allow, and a restored backup brings one. Sequences, times and bytes stay as they were.
+// The archive goes before anybody can connect, so that it is never older than the stream;
+// while it is there, it alone counts.
+//
 // # Who owns the state
 //
 // This process owns the store directory. The stream owns what happened; the

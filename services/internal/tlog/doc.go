@@ -18,6 +18,10 @@
 //   - [Verify] believes no stored hash: it recomputes everything from entry bytes and
 //     from the stored headers and payloads.
 //
+// A log may go on where another one ended ([Continue]): its first leaf names the other's
+// last head, and the records that are carried over follow it, with holes between their
+// sequences and links of their own. After them every sequence is there again.
+//
 // It knows nothing about brokers, event kinds or signatures of actors; the visitor
 // of Verify is the place for those. It cannot see that an unsealed tail was cut off
 // cleanly: whoever acts on a record seals it first. It cannot see that the folder and
