@@ -90,7 +90,9 @@ func TestEpochIsAFunctionOfTheStream(t *testing.T) {
 	// matter here.
 	jobs := func() string {
 		lines := strings.Split(s.dump(), "\n")[1:]
-		return strings.Join(slices.DeleteFunc(lines, func(l string) bool { return strings.HasPrefix(l, factAudit) || strings.HasPrefix(l, factSession+"auditor") }), "\n")
+		return strings.Join(slices.DeleteFunc(lines, func(l string) bool {
+			return strings.HasPrefix(l, factAudit) || strings.HasPrefix(l, factSession+"auditor")
+		}), "\n")
 	}
 	index := jobs()
 	uncounted := func(size int64) { // as Continue leaves it before its head is written
@@ -104,7 +106,10 @@ func TestEpochIsAFunctionOfTheStream(t *testing.T) {
 		name string
 		do   func()
 	}{
-		{"nothing is left", func() { remove(t, filepath.Join(s.layout.State(), "audit")); remove(t, filepath.Join(s.layout.State(), "head")) }},
+		{"nothing is left", func() {
+			remove(t, filepath.Join(s.layout.State(), "audit"))
+			remove(t, filepath.Join(s.layout.State(), "head"))
+		}},
 		{"the event is stored and no more", func() { remove(t, filepath.Dir(s.layout.AuditHeadOf(2))); remove(t, s.layout.AuditLogOf(2)) }},
 		{"half of what is carried is written", func() { uncounted(700) }},
 		{"the head is not written", func() { uncounted(int64(len(was[1]))) }},
