@@ -173,9 +173,17 @@ func (r *rebuild) append(st events.Stored, next uint64) error {
 	return err
 }
 
-// carried is what the stream still holds of earlier epochs.
+// carried is what the epoch took over from those before. A stream that was not thinned
+// yet holds more.
 func (r *rebuild) carried(ctx context.Context, through uint64) tlog.Carry {
 	return func(add func(tlog.Record, tlog.Meta) error) error {
+		if through == 0 {
+			return nil
+		}
+		goesAlong, err := r.rule(ctx, through+1)
+		if err != nil {
+			return err
+		}
 		for next := uint64(1); next <= through; {
 			page, err := r.o.Stream.Read(ctx, next, everything, tailPage)
 			if err != nil {
@@ -184,6 +192,9 @@ func (r *rebuild) carried(ctx context.Context, through uint64) tlog.Carry {
 			for _, st := range page {
 				if next = st.Seq + 1; st.Seq > through {
 					break
+				}
+				if !goesAlong(st.Seq, st.Subject) {
+					continue
 				}
 				if err := add(recordOf(st), metaOf(st)); err != nil {
 					return err
@@ -195,6 +206,22 @@ func (r *rebuild) carried(ctx context.Context, through uint64) tlog.Carry {
 		}
 		return nil
 	}
+}
+
+// rule is what the event that opens the epoch says about what goes along.
+func (r *rebuild) rule(ctx context.Context, seq uint64) (func(seq uint64, subject string) bool, error) {
+	page, err := r.o.Stream.Read(ctx, seq, everything, 1)
+	if err != nil {
+		return nil, err
+	}
+	if len(page) == 1 && page[0].Seq == seq {
+		if e, err := events.Open(r.o.Origin, page[0]); err == nil {
+			if p, ok := e.Payload.(*events.EpochOpened); ok {
+				return p.Carries(), nil
+			}
+		}
+	}
+	return nil, fmt.Errorf("the stream does not hold event %d any more, which opens the epoch; restore a backup", seq)
 }
 
 // genesis is the first leaf of the site's log, or what the stream's first event makes of

@@ -143,3 +143,13 @@ func mustRead(t testing.TB, path string) []byte {
 	}
 	return b
 }
+
+// In a later epoch the log that is made again begins with what was carried, also while the
+// stream still holds what was not.
+func TestRebuildOfALaterEpoch(t *testing.T) {
+	s := twoEpochs(t)
+	r, err := s.rebuild()
+	if err != nil || !r.Same() || r.Epoch != 2 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}

@@ -62,7 +62,7 @@ func (o Options) chain(ctx context.Context) ([]*verifier, error) {
 		one := o
 		one.LogDir, one.HeadFile, one.Anchor = f.Dir, f.HeadFile, nil
 		if i < len(files)-1 {
-			one.Witnesses, one.Bus = nil, nil
+			one.Bus = nil
 		}
 		v := newVerifier(one, before)
 		if i < len(files)-1 {
@@ -70,6 +70,9 @@ func (o Options) chain(ctx context.Context) ([]*verifier, error) {
 				v.integrity.Add(fmt.Sprintf("what opens the next epoch cannot be read: %v", err))
 			} else {
 				v.carries, v.endedBy = open.Carries(), open.Why
+			}
+			if v.endedBy != events.EpochRestored || !o.AskWitnesses { // else they may know of more than was restored
+				v.options.Witnesses = nil
 			}
 		}
 		if err := v.read(ctx); err != nil {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/banksman/banksman/events"
 	"github.com/banksman/banksman/services/internal/tlog"
 	"github.com/banksman/banksman/services/internal/witness"
 )
@@ -43,6 +44,8 @@ func (v *verifier) askWitness(ctx context.Context, w witness.Witness, checkpoint
 	case err == nil:
 	case !errors.As(err, &stale):
 		v.report.Notes = append(v.report.Notes, fmt.Sprintf("witness %s said nothing about the head: %v", w.Name, err))
+	case stale.Size > v.head() && v.endedBy == events.EpochRestored:
+		v.completeness.Add(fmt.Sprintf("lost range: witness %s has cosigned a head of %d leaves, but the site was restored from a backup of %d; what lay between is lost", w.Name, stale.Size, v.head()))
 	case stale.Size > v.head():
 		v.integrity.Add(fmt.Sprintf("rollback: witness %s has cosigned a head of %d leaves, the checkpoint covers %d", w.Name, stale.Size, v.head()))
 	case stale.Size == v.head():
