@@ -50,6 +50,9 @@ func TestEpochIsClosed(t *testing.T) {
 	if j := show(t, s, ended); j.Status != lifecycle.Succeeded {
 		t.Errorf("the ended job is %s", j.Status)
 	}
+	if r := patient(t, s, "replay", ended); !strings.Contains(r.Stdout, "git version") {
+		t.Errorf("the output of the ended job: %s", r)
+	}
 	if again := proposed(t, s, "--key", "once", "--", "git", "--version"); again != ended {
 		t.Errorf("the key of an epoch before is a new job: %s", again)
 	}
