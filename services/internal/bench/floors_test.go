@@ -11,7 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
-	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 // spread is what a series of equal steps took, sorted.
@@ -112,9 +113,9 @@ func ownCPU(t *testing.T) time.Duration {
 func exactCPU(t *testing.T, pid int) time.Duration {
 	t.Helper()
 	const schedulerClock = 2
-	var at syscall.Timespec
-	if _, _, errno := syscall.Syscall(syscall.SYS_CLOCK_GETTIME, uintptr(^pid<<3|schedulerClock), uintptr(unsafe.Pointer(&at)), 0); errno != 0 {
-		t.Fatalf("read the clock of process %d: %v", pid, errno)
+	var at unix.Timespec
+	if err := unix.ClockGettime(int32(^pid<<3|schedulerClock), &at); err != nil {
+		t.Fatalf("read the clock of process %d: %v", pid, err)
 	}
 	return time.Duration(at.Nano())
 }
