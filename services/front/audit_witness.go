@@ -16,6 +16,7 @@ import (
 
 	"github.com/banksman/banksman/services/auditor"
 	"github.com/banksman/banksman/services/internal/keys"
+	"github.com/banksman/banksman/services/internal/view"
 	"github.com/banksman/banksman/services/internal/witness"
 )
 
@@ -96,15 +97,19 @@ func serveUntil(ctx context.Context, l net.Listener, h http.Handler) error {
 }
 
 func (a *app) auditDrillCommand() *cobra.Command {
-	return &cobra.Command{
+	var live bool
+	cmd := &cobra.Command{
 		Use: "drill", Short: "Attack a log made for it in eighteen ways and show which layer finds what", Args: cobra.NoArgs,
-		Long: "Make a log with keys, a lock and a loopback witness of its own in a temporary folder, attack\ncopies of it, and verify each. Exits 0 exactly when nothing but the named limit is missed.\nIt touches neither the site nor the bus.",
+		Long: "Make a log with keys, a lock and a loopback witness of its own in a temporary folder, attack\ncopies of it, and verify each. Exits 0 exactly when nothing but the named limit is missed.\nIt touches neither the site nor the bus. With --live, copies of this\nsite's own log are attacked instead, in the ways that need no key; the log is only read.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			dir, err := os.MkdirTemp("", "banksman-drill.")
 			if err != nil {
 				return err
 			}
 			defer os.RemoveAll(dir)
+			if live {
+				return a.drillCopy(cmd.Context(), dir)
+			}
 			r, err := auditor.Drill(cmd.Context(), dir)
 			if err != nil {
 				return err
@@ -118,6 +123,38 @@ func (a *app) auditDrillCommand() *cobra.Command {
 			return nil
 		},
 	}
+	cmd.Flags().BoolVar(&live, "live", false, "attack copies of this site's own log")
+	return cmd
+}
+
+// drillCopy attacks copies of the site's log.
+func (a *app) drillCopy(ctx context.Context, dir string) error {
+	l, s, err := a.site()
+	if err != nil {
+		return err
+	}
+	o := auditor.Options{Origin: s.Origin, RootKey: keys.PublicKey(s.RootKey)}
+	o.AllEpochs(l)
+	r, err := auditor.DrillCopy(ctx, o, dir)
+	if err != nil {
+		return err
+	}
+	err = a.print(r, func(w io.Writer) {
+		var rows [][]string
+		for _, d := range r.Attacks {
+			found := "MISSED"
+			if d.Found {
+				found = "found"
+			}
+			rows = append(rows, []string{d.Attack, found, clip(view.Printable(d.By), 100)})
+		}
+		table(w, []string{"ATTACK", "", "BY"}, rows)
+		fmt.Fprintf(w, "%d of %d attacks on copies of the log, %d entries, were found\n", r.Detected, len(r.Attacks), r.Size)
+	})
+	if err == nil && !r.OK {
+		err = &exit{code: ExitError}
+	}
+	return err
 }
 
 // drillTable writes the matrix: D where the layer, with all before it, detects.

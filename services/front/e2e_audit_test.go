@@ -35,6 +35,9 @@ func TestEvidenceLeavesTheSite(t *testing.T) {
 		t.Errorf("rebuild: %s", r)
 	}
 	s.Must(1, "audit", "rebuild", "--replace")
+	if r := s.Must(0, "audit", "drill", "--live"); !strings.Contains(r.Stdout, " attacks on copies of the log") {
+		t.Errorf("drill on a copy: %s", r)
+	}
 	if code := up.Stop(); code != 0 {
 		t.Errorf("up exited %d", code)
 	}
