@@ -41,6 +41,8 @@ check: ## vet for Linux and darwin, staticcheck, formatting, generated files, th
 soak: ## repeat what only time shows: many kills, long outages, ten minutes of fuzzing
 	BANKSMAN_SOAK=1 $(GO) test -timeout 3h ./services/front -run 'TestRolesAre|TestEpochSurvives|TestBusIsAway|TestStorm|TestFlood|TestTwoPersons'
 	BANKSMAN_SOAK=1 $(GO) test -timeout 3h ./services/internal/policy -run TestSoak
+	BANKSMAN_SOAK=1 $(GO) test -timeout 3h ./services/auditor -run 'TestNoFalseGap|TestKill$$'
+	BANKSMAN_SOAK=1 $(GO) test -timeout 3h ./services/internal/tlog -run 'TestEveryFileCallFails|TestKilledAgainAndAgain'
 	BANKSMAN_SOAK=1 $(GO) test -timeout 3h ./services/internal/proc -run TestManyProcesses
 	BANKSMAN_SOAK=1 $(GO) test -timeout 3h ./services/internal/index -run TestQuestionsCost
 	BANKSMAN_SOAK=1 $(GO) test -timeout 3h ./services/internal/bench -run TestCrowd

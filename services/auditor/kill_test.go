@@ -56,6 +56,9 @@ func TestKill(t *testing.T) {
 	if testing.Short() {
 		rounds = 2
 	}
+	if os.Getenv("BANKSMAN_SOAK") == "1" {
+		rounds = 300
+	}
 	s.forged("bad")
 	stop := make(chan struct{})
 	done := make(chan *story)

@@ -26,6 +26,13 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	if dir := os.Getenv(callsDirEnv); dir != "" {
+		if err := liveShortly(dir); err != nil {
+			fmt.Println("error", err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	os.Exit(m.Run())
 }
 
@@ -60,8 +67,12 @@ func TestKilledAgainAndAgain(t *testing.T) {
 	signer, _ := keys(t, testOrigin)
 	rng := rand.New(rand.NewPCG(7, 7))
 	shown := int64(0)
-	for range 20 {
-		shown = killOnce(t, dir, 1+rng.IntN(25), shown)
+	kills, heads := 20, 25
+	if os.Getenv("BANKSMAN_SOAK") == "1" {
+		kills, heads = 300, 6
+	}
+	for range kills {
+		shown = killOnce(t, dir, 1+rng.IntN(heads), shown)
 	}
 	l, err := Open(dir, signer, FileLock(dir))
 	must(t, err)
