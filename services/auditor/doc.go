@@ -12,10 +12,19 @@
 //   - Only other roles' events, and gaps, cause a seal. The auditor's own words are
 //     sealed with the next of those, so it never talks to itself.
 //   - A message that breaks a rule is reported once, as audit.violation_found, whatever
-//     is killed and started again in between. Sequences that the stream does not hold
-//     any more become a gap in the log and close dispatch until an admin acknowledges.
-//   - When the stream is not the one that was sealed, the auditor stops sealing,
-//     closes dispatch, says why, and heals nothing.
+//     is killed and started again in between. Projects and grants are held to their
+//     folds as jobs are. A bad event closes nothing.
+//   - Sequences that the stream does not hold any more become a gap in the log. The
+//     stream's state and settings are looked at after every seal, and all of it is
+//     compared with the log, byte for byte, after every start, after every outage and
+//     once a day, so that a loss which the server does not count is found, too. A gap, a
+//     loss and a weak setting are stated as audit.fault_found or audit.gap_found, close
+//     dispatch, and stay open until an admin names them in a gap.acknowledged. The log
+//     goes on meanwhile: it holds what the stream has lost.
+//   - When the stream is not the one that was sealed, because it went back, was written
+//     anew or was made anew, the auditor stops sealing, closes dispatch, says why, and
+//     heals nothing; no admin's word does.
+//   - Dispatch counts as open only after the stream was looked at on this connection.
 //   - Words of people that an admin has ordered to be erased are deleted from the bus once
 //     the order is under a signed head, and never before.
 //   - Queries are answered from sealed events only, at a cost that does not grow with
@@ -53,7 +62,8 @@
 // stream, or that somebody kept ([Options.Anchor]), must be a head of this log, and
 // witnesses are asked what they have seen of it, and heads that a time-stamping
 // authority has stamped must be heads of this log. [Drill] attacks a log made for it and
-// shows which layer finds what.
+// shows which layer finds what; [DrillCopy] attacks copies of a real one. [Rebuild] makes
+// log and index again from the stream, and compares.
 //
 // # Who owns what
 //
