@@ -181,8 +181,7 @@ func (s *testSite) published() uint64 {
 // place, closes dispatch, and an admin's word reopens: the log holds what was lost.
 func TestLossIsFoundAndHealed(t *testing.T) {
 	for name, c := range map[string]struct {
-		harm     func(s *testSite, lost *story)
-		from, to func(j *story) uint64
+		harm func(s *testSite, lost *story)
 	}{
 		"deleted": {harm: func(s *testSite, j *story) {
 			s.harm(func(ctx context.Context, st jetstream.Stream) error { return st.DeleteMsg(ctx, j.proposed) })
@@ -197,6 +196,9 @@ func TestLossIsFoundAndHealed(t *testing.T) {
 		}},
 	} {
 		for _, live := range []bool{true, false} {
+			if live && name != "deleted" {
+				continue // one way to lose an event is enough beside a running auditor
+			}
 			t.Run(fmt.Sprintf("%s, live %v", name, live), func(t *testing.T) {
 				s := unprotected(t)
 				a := s.audit(protectedAll)
