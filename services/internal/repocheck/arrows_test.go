@@ -98,7 +98,7 @@ var owners = []owner{
 	{"github.com/google/renameio/v2", []string{"services/front", "services/host/embed", "services/internal/imported", "services/internal/index", "services/internal/keys", "services/internal/logserver", "services/internal/tsa", "services/monitor"}, nil,
 		"each owner of a file replaces it whole"},
 	{"golang.org/x/sys", []string{"services/internal/index", "services/internal/keys", "services/internal/proc", "services/internal/tlog", "services/front"},
-		[]string{"services/worker", "services/supervisor"}, "whoever owns a promise that only the kernel keeps; front turns a signal's name into an exit code"},
+		[]string{"services/worker", "services/supervisor", "services/internal/bench"}, "whoever owns a promise that only the kernel keeps; front turns a signal's name into an exit code"},
 	{"mvdan.cc/sh/v3", []string{"services/internal/shell"}, nil, "one reader of shell text, so that a trap of its parser is known in one place"},
 	{"github.com/charmbracelet/x/ansi", []string{"services/front"}, nil, "front shows output on terminals"},
 	{"github.com/shirou/gopsutil/v4", []string{"services/internal/vitals"}, nil, "vitals alone asks how the machine stands"},
