@@ -108,8 +108,8 @@ func TestUsageAndSignalsAreRecorded(t *testing.T) {
 		script string
 		want   func(r *view.Result) bool
 	}{
-		"crashed":     {`kill -SEGV $$`, func(r *view.Result) bool { return r.Signal == "SIGSEGV" && r.ExitCode == -1 && r.Outcome == "failed" }},
-		"killed":      {`kill -9 $$`, func(r *view.Result) bool { return r.Signal == "SIGKILL" }},
+		"crashed": {`kill -SEGV $$`, func(r *view.Result) bool { return r.Signal == "SIGSEGV" && r.ExitCode == -1 && r.Outcome == "failed" }},
+		"killed":  {`kill -9 $$`, func(r *view.Result) bool { return r.Signal == "SIGKILL" }},
 		// The kernel bounds a time that it samples at its ticks and reports one that it measures: they differ on a busy machine.
 		"out of time": {`while :; do :; done`, func(r *view.Result) bool { return r.Signal == "SIGXCPU" && r.UserS+r.SystemS > 0.5 }},
 		"large file":  {`exec head -c 1000000 /dev/zero >large`, func(r *view.Result) bool { return r.Signal == "SIGXFSZ" }},
