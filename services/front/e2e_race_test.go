@@ -8,6 +8,8 @@ import (
 
 	"github.com/banksman/banksman/events/lifecycle"
 	"github.com/banksman/banksman/services/internal/lab"
+	"github.com/banksman/banksman/services/internal/query"
+	"github.com/banksman/banksman/services/internal/view"
 )
 
 // rounds is how often a race is run: often enough to see it go either way, and many
@@ -87,4 +89,51 @@ func TestTwoPersonsDecideAtOnce(t *testing.T) {
 	}
 	t.Logf("who was first: %v", won)
 	s.Must(0, "audit", "verify")
+}
+
+// A yes, a no, a cancellation and the end of the request's time may all come at once:
+// the job ends in one way, never runs unless the yes was first, and no event that the
+// life of a job forbids is stored.
+func TestFourEndsAtOnce(t *testing.T) {
+	t.Parallel()
+	s := lab.NewSite(t, binary, "--policy", policyFile(t, asking))
+	s.Up()
+	fast := *s
+	fast.Bin = unraced
+	ends := map[lifecycle.Status]int{}
+	for n := range rounds(4, 200) {
+		id := strings.TrimSpace(s.Must(0, "propose", "--expires", "2s", "--", "echo", fmt.Sprint(n)).Stdout)
+		var said []*lab.Process
+		for _, verb := range [][]string{{"approve"}, {"deny", "--once", "--reason", "not this one"}, {"cancel", "--reason", "not needed"}} {
+			said = append(said, fast.Start(append(verb, "--json", id)...))
+		}
+		for _, p := range said {
+			p.Wait()
+		}
+		var j view.Detail
+		lab.Eventually(t, "job "+id+" to end", func() bool {
+			j = show(t, s, id)
+			return j.Status.Final()
+		})
+		ends[j.Status]++
+		switch ran := len(j.Attempts) > 0; j.Status {
+		case lifecycle.Succeeded:
+			if !ran || said[0].Wait() != 0 {
+				t.Errorf("round %d: it ran with %d attempts, the yes was told %s", n, len(j.Attempts), said[0].Stderr())
+			}
+		case lifecycle.Denied, lifecycle.Expired:
+			if ran || said[0].Wait() == 0 {
+				t.Errorf("round %d: %s with %d attempts, the yes exited %d", n, j.Status, len(j.Attempts), said[0].Wait())
+			}
+		case lifecycle.Cancelled: // before a decision, after the yes, or while it ran
+		default:
+			t.Errorf("round %d: it is %s: %s", n, j.Status, j.Ending)
+		}
+	}
+	t.Logf("how they ended: %v", ends)
+	s.Must(0, "audit", "verify")
+	var status query.AuditStatus
+	if s.Must(0, "audit", "status", "--json").JSON(t, &status); status.Violations != 0 {
+		t.Errorf("%d events broke a rule", status.Violations)
+	}
 }
