@@ -57,7 +57,7 @@ docker: ## build both container images; needs a docker engine and the base image
 	docker build -f deploy/Dockerfile --target runner -t banksman:runner .
 
 .PHONY: interop
-interop: ## let another author's reader of transparency logs check an exported log
+interop: ## let other authors' programs judge the log: a reader of exports, a witness and its client, published vectors
 	$(GO) -C services/auditor/interop test ./...
 
 .PHONY: generate

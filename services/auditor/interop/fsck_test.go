@@ -26,7 +26,9 @@ type testLog struct {
 	dir      string
 	log      *tlog.Log
 	verifier note.Verifier
+	skey     string
 	vkey     string
+	word     string
 	seq      uint64
 }
 
@@ -36,15 +38,21 @@ func newLog(t *testing.T) *testLog {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return tell(t, skey, vkey, "")
+}
+
+// tell makes a log whose records hold a word; two words are two histories of one key.
+func tell(t *testing.T, skey, vkey, word string) *testLog {
+	t.Helper()
 	signer, err := note.NewSigner(skey)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &testLog{dir: filepath.Join(t.TempDir(), "log"), vkey: vkey}
+	l := &testLog{dir: filepath.Join(t.TempDir(), "log"), skey: skey, vkey: vkey, word: word}
 	if l.verifier, err = note.NewVerifier(vkey); err != nil {
 		t.Fatal(err)
 	}
-	l.log, err = tlog.Create(l.dir, tlog.Genesis{Origin: origin, Stream: "BANKSMAN", Created: time.Unix(1, 0), Config: sha256.Sum256(nil)}, signer, tlog.FileLock(t.TempDir()))
+	l.log, err = tlog.Create(l.dir, tlog.Genesis{Origin: signer.Name(), Stream: "BANKSMAN", Created: time.Unix(1, 0), Config: sha256.Sum256(nil)}, signer, tlog.FileLock(t.TempDir()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +65,7 @@ func (l *testLog) grow(t *testing.T, n int) tlog.Checkpoint {
 	t.Helper()
 	for range n {
 		l.seq++
-		rec := tlog.Record{Seq: l.seq, Time: time.Unix(int64(l.seq), 0), Subject: "bm.test", Payload: fmt.Append(nil, l.seq)}
+		rec := tlog.Record{Seq: l.seq, Time: time.Unix(int64(l.seq), 0), Subject: "bm.test", Payload: fmt.Append(nil, l.word, l.seq)}
 		if _, err := l.log.Append(rec, tlog.Meta{}); err != nil {
 			t.Fatal(err)
 		}

@@ -4,7 +4,10 @@ go 1.27.3
 
 require (
 	github.com/banksman/banksman v0.0.0
+	github.com/transparency-dev/formats v0.1.2-0.20260710124811-af9e607161b6
+	github.com/transparency-dev/merkle v0.0.3-0.20260707140218-77df88e508fa
 	github.com/transparency-dev/tessera v1.0.4
+	github.com/transparency-dev/witness v0.0.0-20260720115447-2e1c6971d19e
 	golang.org/x/mod v0.43.0
 )
 
@@ -20,8 +23,6 @@ require (
 	github.com/google/renameio/v2 v2.0.2 // indirect
 	github.com/hashicorp/golang-lru/v2 v2.0.7 // indirect
 	github.com/nats-io/nkeys v0.4.17 // indirect
-	github.com/transparency-dev/formats v0.1.2-0.20260710124811-af9e607161b6 // indirect
-	github.com/transparency-dev/merkle v0.0.3-0.20260707140218-77df88e508fa // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/otel v1.44.0 // indirect
 	go.opentelemetry.io/otel/metric v1.44.0 // indirect

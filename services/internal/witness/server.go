@@ -127,6 +127,9 @@ func (s *Server) add(body []byte) (status int, text string) {
 	if err != nil {
 		return http.StatusForbidden, "no key of the log signed the checkpoint\n"
 	}
+	if cp.Size == 0 && cp.Root != sha256.Sum256(nil) {
+		return http.StatusUnprocessableEntity, "the root of no leaves is the hash of nothing\n"
+	}
 	if q.old > cp.Size {
 		return http.StatusBadRequest, "the old size is larger than the checkpoint's\n"
 	}

@@ -65,11 +65,18 @@ func (t *tree) head(size int64) tlog.Checkpoint {
 	if err != nil {
 		t.t.Fatal(err)
 	}
-	b, err := note.Sign(&note.Note{Text: fmt.Sprintf("%s\n%d\n%s\n", t.signer.Name(), size, root)}, t.signer)
+	b := t.signed(fmt.Sprintf("%s\n%d\n%s\n", t.signer.Name(), size, root))
+	return tlog.Checkpoint{Note: b, Size: size, Root: tlog.Hash(root)}
+}
+
+// signed signs any text with the log's key.
+func (t *tree) signed(text string) []byte {
+	t.t.Helper()
+	b, err := note.Sign(&note.Note{Text: text}, t.signer)
 	if err != nil {
 		t.t.Fatal(err)
 	}
-	return tlog.Checkpoint{Note: b, Size: size, Root: tlog.Hash(root)}
+	return b
 }
 
 func (t *tree) grown(to int64) Grown {
@@ -128,6 +135,15 @@ func TestWitnessRemembers(t *testing.T) {
 	key := newSigner(t, "w.example.org")
 	c := serve(t, key, dir, base.vkey)
 	ctx := t.Context()
+
+	empty := truth.head(0)
+	_, err := c.Add(ctx, 0, nil, empty.Note)
+	if err != nil {
+		t.Errorf("a head of no leaves: %v", err)
+	}
+	made := strings.Replace(string(empty.Note), "\n0\n47DE", "\n0\n57DE", 1)
+	_, err = c.Add(ctx, 0, nil, base.signed(made[:strings.Index(made, "\n\n")+1]))
+	refused(t, err, http.StatusUnprocessableEntity)
 
 	line, err := c.Cosign(ctx, 0, truth.head(5), truth.grown(5))
 	if err != nil {
