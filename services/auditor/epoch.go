@@ -195,6 +195,9 @@ func (a *auditor) handOver(log *tlog.Reader) (leaves int64, err error) {
 	carried := uint64(0)
 	leaves = 1
 	err = log.Entries(1, head.Size, func(leaf int64, e tlog.Entry) error {
+		if e.Kind == tlog.KindState {
+			return nil // between two carried leaves
+		}
 		if e.Kind != tlog.KindEvent || e.Seq > log.Through() {
 			return done
 		}

@@ -209,7 +209,7 @@ func (v *verifier) visit(leaf int64, e tlog.Entry, rec *readRecord) {
 	}
 	v.expectCarried(e)
 	if seq, ok := e.LastSeq(); ok && sealed {
-		v.report.ThroughSeq = seq
+		v.report.ThroughSeq = max(seq, v.genesis.Old.Through)
 	}
 	switch {
 	case e.Kind == tlog.KindGap:

@@ -319,3 +319,28 @@ func cpu_s() float64 {
 	}
 	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
 }
+
+// BenchmarkDirectory makes the root that one state holds, of so many jobs on disk. Per
+// event that is at most 32 times the cost of one job, if each event has a job of its own.
+func BenchmarkDirectory(b *testing.B) {
+	for _, n := range []int64{10_000, 1_000_000} {
+		b.Run(strconv.FormatInt(n, 10), func(b *testing.B) {
+			t, err := openJobs(disk{}, filepath.Join(b.TempDir(), jobsName))
+			must(b, err)
+			defer t.close()
+			jobs := make(map[jobKey]int64, n)
+			for i := range n {
+				jobs[keyOf(strconv.FormatInt(i, 10))] = 7 * i
+			}
+			must(b, t.write(jobs, 7*n))
+			for b.Loop() {
+				d, err := t.directory()
+				must(b, err)
+				if d.Root(); d.Jobs() != n {
+					b.Fatal(d.Jobs())
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/job")
+		})
+	}
+}

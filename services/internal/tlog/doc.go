@@ -22,6 +22,13 @@
 // last head, and the records that are carried over follow it, with holes between their
 // sequences and links of their own. After them every sequence is there again.
 //
+// At fixed leaf counts ([StateAt]) stands a state: the root of a tree over one line per
+// job, which says where its newest event lies ([Directory]). It is written right before
+// the event that would have had its number, depends on the entries before it alone, and
+// Verify makes the root again. A job's line, its newest event and the links from there
+// prove that a list of its events is complete as of that leaf, without the leaves
+// between. A log that lacks a state where one is due is refused.
+//
 // It knows nothing about brokers, event kinds or signatures of actors; the visitor
 // of Verify is the place for those. It cannot see that an unsealed tail was cut off
 // cleanly: whoever acts on a record seals it first. It cannot see that the folder and

@@ -19,6 +19,7 @@ const (
 	KindGenesis Kind = "genesis" // leaf 0: which log of which stream this is
 	KindGap     Kind = "gap"     // sequences that the stream did not hold any more
 	KindEpoch   Kind = "epoch"   // leaf 0 of a log that goes on where another one ended
+	KindState   Kind = "state"   // where each job's newest event lies, at fixed leaf counts
 )
 
 // formatTag opens every entry; another grammar gets another number.
@@ -52,6 +53,13 @@ const maxToken_bytes = 256
 //	through <n>
 //	why <token>
 //
+//	banksman-entry/v1 state
+//	prev <sha256>
+//	size <leaves before this one>
+//	seq <n, as in the event or to in the gap before>
+//	jobs <n>
+//	root <sha256, hex>    of the [Directory]
+//
 // Numbers are decimal without leading zeros, digests lower-case hex. A subject keeps
 // the bytes 0x21 to 0x7e except "%"; every other byte is "%" and two upper-case hex
 // digits, so that no record can produce an entry that does not parse.
@@ -83,6 +91,10 @@ type Entry struct {
 
 	// gap
 	From, To uint64
+
+	// state, beside Seq
+	Size, Jobs int64
+	Root       Hash // of the [Directory] of the leaves before
 }
 
 // Before says where a log goes on: behind the last head of another one. Records up to
@@ -142,6 +154,11 @@ func (e *Entry) append(b []byte) []byte {
 	case KindGap:
 		b = strconv.AppendUint(append(b, "\nfrom "...), e.From, 10)
 		b = strconv.AppendUint(append(b, "\nto "...), e.To, 10)
+	case KindState:
+		b = strconv.AppendInt(append(b, "\nsize "...), e.Size, 10)
+		b = strconv.AppendUint(append(b, "\nseq "...), e.Seq, 10)
+		b = strconv.AppendInt(append(b, "\njobs "...), e.Jobs, 10)
+		b = appendHash(append(b, "\nroot "...), e.Root)
 	}
 	return append(b, '\n')
 }
@@ -184,7 +201,7 @@ func (e *Entry) appendEvent(b []byte) []byte {
 // false if e says nothing about sequences.
 func (e *Entry) LastSeq() (uint64, bool) {
 	switch e.Kind {
-	case KindEvent:
+	case KindEvent, KindState:
 		return e.Seq, true
 	case KindGap:
 		return e.To, true

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"io/fs"
 	"os"
 	"slices"
@@ -178,6 +179,11 @@ func (t *jobTable) read(n int64, p *page) error {
 	if _, err := t.f.ReadAt(p[:], n*page_bytes); err != nil {
 		return fmt.Errorf("%w: jobs: page %d: %w", ErrDamaged, n, err)
 	}
+	return p.check(n)
+}
+
+// check says whether the page was read as it was written.
+func (p *page) check(n int64) error {
 	if !p.ok() {
 		return fmt.Errorf("%w: jobs: page %d has a wrong checksum", ErrDamaged, n)
 	}
@@ -239,16 +245,29 @@ func (t *jobTable) flush(covers int64) error {
 // all reads every job on disk.
 func (t *jobTable) all() (map[jobKey]int64, error) {
 	jobs := make(map[jobKey]int64, t.count)
+	err := t.each(func(key jobKey, leaf int64) { jobs[key] = leaf })
+	return jobs, err
+}
+
+// each shows every job on disk.
+func (t *jobTable) each(show func(jobKey, int64)) error {
+	if t.pages == 0 {
+		return nil
+	}
+	r := section(t.f, page_bytes, (t.pages+1)*page_bytes)
 	var p page
 	for n := int64(1); n <= t.pages; n++ {
-		if err := t.read(n, &p); err != nil {
-			return nil, err
+		if _, err := io.ReadFull(r, p[:]); err != nil {
+			return fmt.Errorf("%w: jobs: page %d: %w", ErrDamaged, n, err)
+		}
+		if err := p.check(n); err != nil {
+			return err
 		}
 		for i := 0; i < slotsPerPage && p.leaf(i) >= 0; i++ {
-			jobs[p.key(i)] = p.leaf(i)
+			show(p.key(i), p.leaf(i))
 		}
 	}
-	return jobs, nil
+	return nil
 }
 
 // write puts a new table in the place of the old one, with room to grow by four.

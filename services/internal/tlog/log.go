@@ -45,6 +45,7 @@ type Log struct {
 	// What was appended, on disk or still buffered.
 	size           int64
 	lastSeq        uint64
+	leafSeq        uint64 // what the last leaf says; behind lastSeq only after what was carried
 	through        uint64 // what was carried from another log ends here
 	prev           Hash   // SHA-256 of the last entry
 	entEnd, rawEnd int64  // where the files end once the buffers are written
@@ -87,6 +88,9 @@ func (l *Log) Append(rec Record, m Meta) (leaf int64, err error) {
 	if err := l.expect(rec.Seq); err != nil {
 		return 0, fmt.Errorf("append record %d: %w", rec.Seq, err)
 	}
+	if err := l.addState(); err != nil {
+		return 0, err
+	}
 	e := entryOf(&rec, &m, l.block, l.prev, -1)
 	var key jobKey
 	if e.Job != "" {
@@ -122,6 +126,9 @@ func (l *Log) AppendGap(from, to uint64) (leaf int64, err error) {
 	if err := l.expect(from); err != nil {
 		return 0, fmt.Errorf("append gap %d to %d: %w", from, to, err)
 	}
+	if err := l.addState(); err != nil {
+		return 0, err
+	}
 	leaf = l.size
 	if err := l.add(&Entry{Kind: KindGap, Prev: l.prev, From: from, To: to}); err != nil {
 		return 0, err
@@ -153,7 +160,7 @@ func (l *Log) add(e *Entry) error {
 	l.size++
 	l.entEnd += int64(2 + len(entry))
 	if seq, ok := e.LastSeq(); ok {
-		l.lastSeq = seq
+		l.leafSeq, l.lastSeq = seq, max(l.lastSeq, seq)
 	}
 	return nil
 }

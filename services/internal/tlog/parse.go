@@ -39,6 +39,8 @@ func ParseEntry(b []byte) (Entry, error) {
 		p.number("from", p.line("from"), &e.From, math.MaxUint64)
 		p.number("to", p.line("to"), &e.To, math.MaxUint64)
 		p.check("to", e.From > 0 && e.To >= e.From)
+	case KindState:
+		p.state(&e)
 	default:
 		return Entry{}, fmt.Errorf("%w: kind %q is unknown to this version", ErrMalformed, kind)
 	}
@@ -87,6 +89,17 @@ func (p *parser) event(e *Entry) {
 	actor, sig := p.pair("actor")
 	p.tokenValue("actor", actor, &e.Actor, true)
 	p.tokenValue("actor", sig, &e.Sig, true)
+}
+
+func (p *parser) state(e *Entry) {
+	var size, jobs uint64
+	p.number("size", p.line("size"), &size, math.MaxInt64)
+	p.check("size", size > 0)
+	p.number("seq", p.line("seq"), &e.Seq, math.MaxUint64)
+	p.number("jobs", p.line("jobs"), &jobs, math.MaxInt64)
+	p.check("jobs", jobs < size) // leaf 0 is no event
+	p.digest("root", &e.Root)
+	e.Size, e.Jobs = int64(size), int64(jobs)
 }
 
 func (p *parser) before(o *Before) {

@@ -106,6 +106,9 @@ func (r *replay) start() error {
 		return err
 	}
 	r.through = genesis.Old.Through
+	if err := r.checkStates(); err != nil {
+		return err
+	}
 	r.prev = sha256.Sum256(b)
 	r.lastSeq, _ = e.LastSeq()
 	if r.ent, r.raw, err = readOffsets(r.l.offsets, last); err != nil {
@@ -150,10 +153,14 @@ func (r *replay) next(s *scanner) error {
 	if err := follows(&e, r.size, r.lastSeq, r.through); err != nil {
 		return errors.Join(errLeaf, err)
 	}
-	if e.Kind == KindEvent {
-		if err := r.nextEvent(&e, s); err != nil {
-			return err
-		}
+	switch e.Kind {
+	case KindEvent:
+		err = r.nextEvent(&e, s)
+	case KindState:
+		err = r.nextState(&e)
+	}
+	if err != nil {
+		return err
 	}
 	if r.size < r.l.head.Size {
 		var leaf Hash
@@ -217,6 +224,37 @@ func (r *replay) nextEvent(e *Entry, s *scanner) error {
 	return nil
 }
 
+// nextState checks a state beyond the head; below it the root vouches for it.
+func (r *replay) nextState(e *Entry) error {
+	if r.size < r.l.head.Size {
+		return nil
+	}
+	d, err := r.l.jobs.directory()
+	if err != nil {
+		return err
+	}
+	if err := sameState(e, d); err != nil {
+		return fmt.Errorf("%w: %w", errLeaf, err)
+	}
+	return nil
+}
+
+// checkStates refuses a log of a build that wrote no states, by the first one.
+func (r *replay) checkStates() error {
+	if r.from <= stateStep {
+		return nil
+	}
+	b, err := readEntry(r.l.entries, r.l.offsets, stateStep)
+	if err != nil {
+		return err
+	}
+	e, err := ParseEntry(b)
+	if err == nil && e.Kind != KindState {
+		err = follows(&e, stateStep, 0, 0)
+	}
+	return err
+}
+
 // passOld compares the earlier head when the tree has its size.
 func (r *replay) passOld(tree *frontier) error {
 	if tree.n == r.old.Size && tree.root() != r.old.Root {
@@ -267,7 +305,7 @@ func (r *replay) adopt() error {
 		}
 	}
 	l.size, l.written, l.lastSeq, l.prev = r.size, r.size, max(r.lastSeq, r.through), r.prev
-	l.through = r.through
+	l.leafSeq, l.through = r.lastSeq, r.through
 	l.entEnd, l.rawEnd = r.ent, r.raw
 	l.tree, l.headEnt, l.headPrev = r.tree, r.headEnt, r.headPrev
 	return nil

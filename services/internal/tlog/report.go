@@ -12,6 +12,7 @@ const (
 	ChainBroken    What = "chain_broken"    // an entry does not name the digest of the one before
 	SeqHole        What = "seq_hole"        // sequences are missing, or repeat, without a gap entry
 	JobLink        What = "job_link"        // an entry names another leaf than its job's previous event
+	StateMismatch  What = "state_mismatch"  // a state says something else about the jobs than the entries before it
 	HeadersDigest  What = "headers_digest"  // stored headers differ from the entry's digest
 	PayloadDigest  What = "payload_digest"  // the stored payload differs from the entry's digest
 	RawMalformed   What = "raw_malformed"   // raw.log does not hold the frame of an entry

@@ -104,6 +104,10 @@ func follows(e *Entry, leaf int64, last, through uint64) error {
 		return fmt.Errorf("a %s cannot be leaf %d", e.Kind, leaf)
 	case e.begins():
 		return nil
+	case e.Kind == KindState:
+		return stateFollows(e, leaf, last)
+	case StateAt(leaf):
+		return fmt.Errorf("leaf %d must be a state and is a %s; an older build wrote logs without them, which this one does not go on with", leaf, e.Kind)
 	case e.Kind == KindEvent && first <= through:
 		if first <= last {
 			return fmt.Errorf("carried sequence %d follows %d", first, last)
@@ -114,6 +118,19 @@ func follows(e *Entry, leaf int64, last, through uint64) error {
 	}
 	if last = max(last, through); first != last+1 {
 		return fmt.Errorf("sequence %d follows %d", first, last)
+	}
+	return nil
+}
+
+// stateFollows says whether a state may stand there, whatever it says about jobs.
+func stateFollows(e *Entry, leaf int64, last uint64) error {
+	switch {
+	case !StateAt(leaf):
+		return fmt.Errorf("a state cannot be leaf %d", leaf)
+	case e.Size != leaf:
+		return fmt.Errorf("the state at leaf %d is about %d leaves", leaf, e.Size)
+	case e.Seq != last:
+		return fmt.Errorf("a state of sequence %d follows %d", e.Seq, last)
 	}
 	return nil
 }

@@ -238,6 +238,10 @@ func (v *verification) checkEntry(leaf int64, e *Entry) (rec *Record) {
 	case KindEvent:
 		v.checkJob(leaf, e)
 		return v.checkRecord(leaf, e)
+	case KindState:
+		if err := sameState(e, directoryOf(v.jobs)); err != nil {
+			v.add(leaf, e.Seq, StateMismatch, "%v", err)
+		}
 	}
 	return nil
 }
@@ -310,7 +314,8 @@ func (v *verification) skipFrame(entry []byte) {
 	}
 	kind, _, _ := bytes.Cut(entry, []byte("\n"))
 	switch string(kind) {
-	case formatTag + " " + string(KindGenesis), formatTag + " " + string(KindEpoch), formatTag + " " + string(KindGap):
+	case formatTag + " " + string(KindGenesis), formatTag + " " + string(KindEpoch), formatTag + " " + string(KindGap),
+		formatTag + " " + string(KindState):
 	case formatTag + " " + string(KindEvent):
 		_, _, err := v.scan.nextFrame()
 		v.lost = err != nil
