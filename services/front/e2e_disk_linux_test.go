@@ -1,6 +1,8 @@
 package front_test
 
 import (
+	"bytes"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,6 +11,7 @@ import (
 
 	"github.com/banksman/banksman/events/lifecycle"
 	"github.com/banksman/banksman/services/internal/lab"
+	"github.com/banksman/banksman/services/internal/query"
 )
 
 // says waits until the status of the site shows a text.
@@ -162,4 +165,51 @@ func TestHostWithoutTheFolder(t *testing.T) {
 	}
 	bare.Stop("worker")
 	o.Check(y, names)
+}
+
+// The disk is full when a round's work is to be kept: the round says that nothing was
+// kept and why, the work stays as it is, and nothing half written is in the way of the
+// next round, whose work is kept once there is room.
+func TestNoRoomToKeepWork(t *testing.T) {
+	t.Parallel()
+	s := lab.NewSite(t, binary)
+	repo := filepath.Join(t.TempDir(), "notes")
+	lab.NewDisk(t, repo, "16m")
+	projectIn(t, s, repo, "notes", "head -c 4194304 /dev/urandom >data.bin\n", "max_rounds = 1\n")
+	ballast := filepath.Join(repo, ".git", "ballast")
+	if err := os.WriteFile(ballast, make([]byte, 9<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	index, err := os.ReadFile(filepath.Join(repo, ".git", "index"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Up()
+	lab.Eventually(t, "the first round", func() bool { return loopState(t, s, "notes").State == query.LoopHalted })
+	first := endedRounds(t, s, "notes")
+	if len(first) != 1 || first[0].Salvage == nil || first[0].Salvage.Ref != "" || !strings.Contains(first[0].Salvage.Error, "No space left") {
+		t.Errorf("the round on a full disk: %+v, %+v", first, first[0].Salvage)
+	}
+	if info, err := os.Stat(filepath.Join(repo, "data.bin")); err != nil || info.Size() != 4<<20 {
+		t.Errorf("the work itself: %v, %v", info, err)
+	}
+	if now, err := os.ReadFile(filepath.Join(repo, ".git", "index")); err != nil || !bytes.Equal(now, index) {
+		t.Errorf("the index has changed: %v", err)
+	}
+	err = filepath.WalkDir(filepath.Join(repo, ".git"), func(path string, d fs.DirEntry, err error) error {
+		if strings.HasSuffix(path, ".lock") || strings.HasPrefix(d.Name(), "tmp_") {
+			t.Errorf("%s was left behind", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	s.Must(0, "loop", "start", "notes", "--reason", "there is room again")
+	lab.Eventually(t, "the second round", func() bool { return len(endedRounds(t, s, "notes")) == 2 })
+	lab.Eventually(t, "its work", func() bool { r := endedRounds(t, s, "notes")[0]; return r.Salvage != nil && r.Salvage.Ref != "" })
+	noViolation(t, s)
 }

@@ -31,6 +31,13 @@ func project(t *testing.T, s *lab.Site, name, script, more string) (repo string)
 	if err := os.MkdirAll(repo, 0o755); err != nil {
 		t.Fatal(err)
 	}
+	projectIn(t, s, repo, name, script, more)
+	return repo
+}
+
+// projectIn is project with a folder that exists.
+func projectIn(t *testing.T, s *lab.Site, repo, name, script, more string) {
+	t.Helper()
 	git(t, repo, "init", "-q")
 	agent := filepath.Join(t.TempDir(), "agent.sh")
 	for path, text := range map[string]string{agent: "#!/bin/sh\n" + script, filepath.Join(repo, "PROMPT.md"): "do it\n"} {
@@ -46,7 +53,6 @@ func project(t *testing.T, s *lab.Site, name, script, more string) (repo string)
 	}
 	defer f.Close()
 	fmt.Fprintf(f, "\n[projects.%s]\nenabled = true\nwork_dir = %q\nagent = [%q]\nprompt_file = \"PROMPT.md\"\nrestart_delay_s = 1\n%s\n", name, repo, agent, more)
-	return repo
 }
 
 // loopState returns where a project stands.

@@ -36,8 +36,10 @@ func TestNothingIsWrittenElsewhere(t *testing.T) {
 // Whatever the file is, an archive that no backup made is refused by name.
 func TestStrangersFileIsRefused(t *testing.T) {
 	for name, fill := range map[string]func(*tar.Writer){
-		"empty":    func(*tar.Writer) {},
-		"a link":   func(w *tar.Writer) { add(t, w, tar.Header{Name: "site/x", Linkname: "/etc/passwd", Typeflag: tar.TypeSymlink}, "") },
+		"empty": func(*tar.Writer) {},
+		"a link": func(w *tar.Writer) {
+			add(t, w, tar.Header{Name: "site/x", Linkname: "/etc/passwd", Typeflag: tar.TypeSymlink}, "")
+		},
 		"a way up": func(w *tar.Writer) { add(t, w, tar.Header{Name: "site/../../x", Typeflag: tar.TypeReg}, "x") },
 		"twice": func(w *tar.Writer) {
 			add(t, w, tar.Header{Name: "site/x", Typeflag: tar.TypeReg}, "x")

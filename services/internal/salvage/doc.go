@@ -16,7 +16,8 @@
 //     content would be another one; so callers that do not trust the tree run git
 //     where the agent itself could run, by their own [Run].
 //   - "Nothing to keep" is said only when git has looked and found nothing. Every
-//     failure is a [*Failure] with a code.
+//     failure is a [*Failure] with a code, and leaves no half-written objects behind
+//     on a disk that may be full.
 //   - A linked work tree, a submodule's work tree, a branch without commits and a
 //     detached HEAD are work trees like any other.
 //
@@ -31,5 +32,6 @@
 // changes are counted, not kept. Paths that git cannot read are counted as
 // missed, the others are kept. Empty folders are not content to git. What is
 // staged but differs from the file is not kept apart: it stays in the user's
-// index, untouched.
+// index, untouched. Another git that writes to the repository at the moment of a
+// failure may have its temporary object removed; it says so and can be run again.
 package salvage

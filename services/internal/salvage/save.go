@@ -113,7 +113,12 @@ func save(ctx context.Context, o Order) (Saved, error) {
 		return Saved{}, &Failure{CodeFiles, o.Dir, err}
 	}
 	defer os.RemoveAll(tmp)
-	return t.keep(ctx, o, filepath.Join(tmp, "index"))
+	began := time.Now()
+	saved, err := t.keep(ctx, o, filepath.Join(tmp, "index"))
+	if err != nil {
+		t.sweep(began)
+	}
+	return saved, err
 }
 
 // repository says whether a folder lies in a git work tree, without git: only
