@@ -15,12 +15,12 @@ func TestSweepTakesWhatIsHalfWritten(t *testing.T) {
 	objects := filepath.Join(root, "[repo]", "objects")
 	since := time.Now()
 	files := map[string]bool{ // whether it stays
-		"77/tmp_obj_a":                             false,
-		"pack/tmp_pack_b":                          false,
-		"pack/tmp_idx_c":                           false,
-		"77/tmp_obj_old":                           true,
+		"77/tmp_obj_a":    false,
+		"pack/tmp_pack_b": false,
+		"pack/tmp_idx_c":  false,
+		"77/tmp_obj_old":  true,
 		"77/3ad6b2e6f1c9a7e0d5b4c3a2918f7e6d5c4b3a": true,
-		"pack/pack-1.pack":                         true,
+		"pack/pack-1.pack":                          true,
 	}
 	for name := range files {
 		path := filepath.Join(objects, name)
