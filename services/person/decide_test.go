@@ -127,6 +127,10 @@ func TestAddAndRevokeActor(t *testing.T) {
 			t.Errorf("%s: %v, want %s", what, err, c.code)
 		}
 	}
+	weak := string(keys.NewPublicKey(make([]byte, 32)))
+	if err := RotateActor(file, "gate", NewKeys{Sign: weak}); codeOf(err) != CodeBadActor || file.Actors[0].Sign == weak {
+		t.Errorf("a rotation to a weak key: %v", err)
+	}
 	if len(file.Actors) != 1 {
 		t.Fatalf("%+v", file.Actors)
 	}

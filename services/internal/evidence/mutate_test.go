@@ -100,9 +100,9 @@ func everyByte(t *testing.T, y *yard) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	step := 7 // and every byte under soak
+	bits, step := 1, 7 // and every bit of every byte under soak
 	if os.Getenv("BANKSMAN_SOAK") != "" {
-		step = 1
+		bits, step = 8, 1
 	}
 	for _, f := range files {
 		p := filepath.Join(dir, f.Name())
@@ -110,14 +110,18 @@ func everyByte(t *testing.T, y *yard) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i := 0; i < len(good); i += step {
+		for at := 0; at < bits*len(good); at += step {
+			i, bit := at/bits, at%bits
+			if bits == 1 {
+				bit = i % 8
+			}
 			bad := bytes.Clone(good)
-			bad[i] ^= 1 << (i % 8)
+			bad[i] ^= 1 << bit
 			if err := os.WriteFile(p, bad, 0o644); err != nil {
 				t.Fatal(err)
 			}
 			if r := y.verify(dir); r.OK() {
-				t.Fatalf("byte %d of %s: unseen", i, f.Name())
+				t.Fatalf("bit %d of byte %d of %s: unseen", bit, i, f.Name())
 			}
 		}
 		if err := os.WriteFile(p, good, 0o644); err != nil {

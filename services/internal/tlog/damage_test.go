@@ -21,11 +21,16 @@ var noSync = disk{around: func(op, _ string, do func() error) error {
 
 // TestEveryFlippedBitIsFound flips each bit of each file of a sealed folder. No bit is
 // exempt, padding of the job table and of base64 included; of the lock only what a crash may
-// leave torn is, which is everything but the slot of its newest head.
+// leave torn is, which is everything but the slot of its newest head. Under soak the log
+// is a longer one, with a gap and several pages.
 func TestEveryFlippedBitIsFound(t *testing.T) {
 	t.Parallel()
 	dir := memoryDir(t)
-	sealedLog(t, dir, 2)
+	records := uint64(2)
+	if os.Getenv("BANKSMAN_SOAK") == "1" {
+		records = 40
+	}
+	sealedLog(t, dir, records)
 	wantClean(t, dir)
 	_, verifiers := keys(t, testOrigin)
 	for name, content := range files(t, dir) {

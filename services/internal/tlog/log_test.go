@@ -103,13 +103,15 @@ func TestBatchingAndRestartsLeaveNoTrace(t *testing.T) {
 	signer, _ := keys(t, testOrigin)
 	l, err := Create(many, genesis(), signer, FileLock(many))
 	must(t, err)
+	restarts := 0
 	for to := uint64(1); to <= 3000; to += 1 + to%97 {
 		feed(t, l, to)
 		if to%3 > 0 {
 			_, err = l.Seal()
 			must(t, err)
 		}
-		if to%4 == 0 {
+		if to%5 > 0 {
+			restarts++
 			must(t, l.Close())
 			l, err = Open(many, signer, FileLock(many))
 			must(t, err)
@@ -117,6 +119,9 @@ func TestBatchingAndRestartsLeaveNoTrace(t *testing.T) {
 				t.Fatalf("at %d: %+v", to, l.Recovery())
 			}
 		}
+	}
+	if restarts < 50 {
+		t.Errorf("only %d restarts", restarts)
 	}
 	feed(t, l, 3000)
 	got, err := l.Seal()

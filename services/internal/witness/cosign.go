@@ -11,6 +11,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/mod/sumdb/note"
+
+	"github.com/banksman/banksman/services/internal/keys"
 )
 
 // algCosignature is the signature type of an Ed25519 cosignature in a key's text.
@@ -41,11 +45,28 @@ func ParseVerifier(vkey string) (Verifier, error) {
 	if err != nil || len(raw) != 1+ed25519.PublicKeySize || raw[0] != algCosignature {
 		return bad("it is no Ed25519 cosignature key")
 	}
+	if _, err := keys.NewPublicKey(raw[1:]).Bytes(); err != nil {
+		return bad(err.Error())
+	}
 	v := newVerifier(name, raw[1:])
 	if v.hash != uint32(hash) {
 		return bad("its id belongs to another key")
 	}
 	return v, nil
+}
+
+// logVerifier reads the key of a log. A key for which anybody can make signatures is
+// refused, as those of actors and witnesses are.
+func logVerifier(vkey string) (note.Verifier, error) {
+	v, err := note.NewVerifier(vkey)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := base64.StdEncoding.DecodeString(strings.SplitN(vkey, "+", 3)[2]) // which NewVerifier has read, too
+	if err == nil {
+		_, err = keys.NewPublicKey(raw[1:]).Bytes()
+	}
+	return v, err
 }
 
 func newVerifier(name string, key ed25519.PublicKey) Verifier {

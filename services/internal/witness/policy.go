@@ -58,7 +58,7 @@ func ParsePolicy(text []byte) (Policy, error) {
 func (p *Policy) line(f []string, used map[string]bool) error {
 	switch {
 	case f[0] == "log" && (len(f) == 2 || len(f) == 3):
-		if _, err := note.NewVerifier(f[1]); err != nil {
+		if _, err := logVerifier(f[1]); err != nil {
 			return fmt.Errorf("log key %q: %w", f[1], err)
 		}
 		if slices.Contains(p.Logs, f[1]) {

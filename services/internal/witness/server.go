@@ -43,7 +43,7 @@ type Server struct {
 func NewServer(dir string, signer *Signer, logs []string, now func() time.Time) (*Server, error) {
 	s := &Server{signer: signer, dir: dir, now: now, logs: map[string][]note.Verifier{}}
 	for _, text := range logs {
-		v, err := note.NewVerifier(text)
+		v, err := logVerifier(text)
 		if err != nil {
 			return nil, fmt.Errorf("witness: log key %q: %w", text, err)
 		}

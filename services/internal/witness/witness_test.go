@@ -271,6 +271,31 @@ func TestParsePolicyRefuses(t *testing.T) {
 	}
 }
 
+// TestWeakKeysAreRefused: for a key of small order anybody can make signatures, so it is
+// neither a log nor a witness.
+func TestWeakKeysAreRefused(t *testing.T) {
+	neutral, four := make([]byte, 32), make([]byte, 32)
+	neutral[0] = 1
+	for _, raw := range [][]byte{neutral, four} {
+		witnessKey := newVerifier("w", raw).String()
+		logKey, err := note.NewEd25519VerifierKey("log.example.org", raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ParseVerifier(witnessKey); err == nil || !strings.Contains(err.Error(), "small order") {
+			t.Errorf("as a witness: %v", err)
+		}
+		for _, line := range []string{"witness w " + witnessKey, "log " + logKey} {
+			if _, err := ParsePolicy([]byte(line + "\nquorum none\n")); err == nil || !strings.Contains(err.Error(), "small order") {
+				t.Errorf("%s: %v", line, err)
+			}
+		}
+		if _, err := NewServer(t.TempDir(), newSigner(t, "w"), []string{logKey}, time.Now); err == nil || !strings.Contains(err.Error(), "small order") {
+			t.Errorf("as a log to be witnessed: %v", err)
+		}
+	}
+}
+
 func FuzzParsePolicy(f *testing.F) {
 	f.Add([]byte("quorum none\n"))
 	f.Add([]byte("witness a b+00000000+BA\ngroup g any a\nquorum g\n"))
