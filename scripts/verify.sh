@@ -6,7 +6,8 @@
 # SITE is the site's name, ROOT_KEY its root's public key ("ed25519:..."); both must
 # come from somewhere else than the bundle. Exits 0 when the bundle proves what it
 # holds: signed head, inclusion of every entry, digests, signatures and roles, links
-# from the last event to the first, that nothing of the job came later, and that words of
+# from the last event to the first, that nothing of the job came later, which the newest
+# state of the log must say as well where one came later, and that words of
 # people are those that the events name, or were erased by a signed order.
 #
 # It does not look into payloads, trust files excepted: whether a decision was made on
@@ -52,12 +53,12 @@ for f in * .*; do
       [ ${#f} -eq 69 ] || fail "$f: no proof covers such a file"
       case ${f%.text} in *[!0-9a-f]*) fail "$f: no proof covers such a file" ;; esac
       continue ;;
-    *.entry|*.headers|*.payload|*.tlog-proof) n=${f%%.*} ;;
+    *.entry|*.headers|*.payload|*.tlog-proof|*.directory) n=${f%%.*} ;;
     *) fail "$f: no proof covers such a file" ;;
   esac
   case $n in 0|[1-9]|[1-9]*[0-9]) ;; *) fail "$f: no proof covers such a file" ;; esac
   case $n in *[!0-9]*) fail "$f: no proof covers such a file" ;; esac
-  case ${f#"$n".} in entry|headers|payload|tlog-proof) ;; *) fail "$f: no proof covers such a file" ;; esac
+  case ${f#"$n".} in entry|headers|payload|tlog-proof|directory) ;; *) fail "$f: no proof covers such a file" ;; esac
   echo "$n" >>"$tmp/numbers"
 done
 sort -nu "$tmp/numbers" >"$tmp/leaves"
@@ -71,15 +72,13 @@ case $size in ''|0*|*[!0-9]*) fail "the checkpoint's size is malformed" ;; esac
 top=$(unbase64 "$(sed -n 3p "$tmp/head")")
 [ ${#top} -eq 64 ] || fail "the checkpoint's root is malformed"
 
-# included LEAF FILE: RFC 9162, section 2.1.3.2
-included() {
-  awk '/^$/ { exit } { print }' "$1.tlog-proof" >"$tmp/path"
-  { cat "$tmp/path"; echo; cat checkpoint; } | cmp -s - "$1.tlog-proof" || return 1
-  [ "$(sed -n 1p "$tmp/path")" = "c2sp.org/tlog-proof@v1" ] || return 1
-  [ "$(sed -n 2p "$tmp/path")" = "index $1" ] || return 1
-  [ "$1" -lt "$size" ] || return 1
-  at=$1 edge=$((size - 1)) hash=$(leafhash "$2")
-  for text in $(sed 1,2d "$tmp/path"); do
+# climbs AT SIZE HASH TOP: the hashes in $tmp/hashes lead from a leaf to the root of the
+# tree (RFC 9162, section 2.1.3.2).
+climbs() {
+  [ "$1" -lt "$2" ] || return 1
+  ! grep -qv '^[A-Za-z0-9+/]\{43\}=$' "$tmp/hashes" || return 1
+  at=$1 edge=$(($2 - 1)) hash=$3
+  while read -r text; do
     side=$(unbase64 "$text")
     [ ${#side} -eq 64 ] && [ "$(printf '%s' "$side" | xxd -r -p | base64)" = "$text" ] || return 1
     [ "$edge" -gt 0 ] || return 1
@@ -90,8 +89,28 @@ included() {
       hash=$(printf '01%s%s' "$hash" "$side" | xxd -r -p | sum)
     fi
     at=$((at >> 1)) edge=$((edge >> 1))
-  done
-  [ "$edge" -eq 0 ] && [ "$hash" = "$top" ]
+  done <"$tmp/hashes"
+  [ "$edge" -eq 0 ] && [ "$hash" = "$4" ]
+}
+
+# included LEAF FILE: in the tree of the head
+included() {
+  awk '/^$/ { exit } { print }' "$1.tlog-proof" >"$tmp/path"
+  { cat "$tmp/path"; echo; cat checkpoint; } | cmp -s - "$1.tlog-proof" || return 1
+  [ "$(sed -n 1p "$tmp/path")" = "c2sp.org/tlog-proof@v1" ] || return 1
+  [ "$(sed -n 2p "$tmp/path")" = "index $1" ] || return 1
+  sed 1,2d "$tmp/path" >"$tmp/hashes"
+  climbs "$1" "$size" "$(leafhash "$2")" "$top"
+}
+
+# listed STATE LAST: the directory of the state has LAST as the job's newest event
+listed() {
+  at=$(awk 'NR == 3 { print $2 }' "$1.directory")
+  case $at in ''|*[!0-9]*|0?*) return 1 ;; esac
+  printf 'job %s last %s\n' "$(printf '%s' "$job" | sum | cut -c1-32)" "$2" >"$tmp/listed"
+  awk 'NR > 3' "$1.directory" >"$tmp/hashes"
+  { echo banksman-directory/v1; cat "$tmp/listed"; echo "index $at"; cat "$tmp/hashes"; } | cmp -s - "$1.directory" || return 1
+  climbs "$at" "$(line jobs "$1.entry")" "$(leafhash "$tmp/listed")" "$(line root "$1.entry")"
 }
 
 # may_publish ROLE KIND, for the kinds that a bundle holds
@@ -169,13 +188,19 @@ named_by() {
 
 # --- every leaf
 : >"$tmp/named"; : >"$tmp/erased"
-count=0 before=- seq=0 last= version=0 withheld=
+count=0 before=- seq=0 last= version=0 withheld= state= newest_state=
 while read -r n; do
-  if [ ! -f "$n.entry" ] && [ "$n" -eq $((size - 1)) ] && [ -f later.entries ] && [ ! -f "$n.headers" ] && [ ! -f "$n.payload" ]; then
+  if [ ! -f "$n.entry" ] && [ "$n" -eq $((size - 1)) ] && [ -f later.entries ] && [ ! -f "$n.headers" ] && [ ! -f "$n.payload" ] && [ ! -f "$n.directory" ]; then
     continue
   fi
   [ -f "$n.entry" ] && [ -f "$n.tlog-proof" ] || fail "leaf $n: its entry or its proof is missing"
   included "$n" "$n.entry" || fail "leaf $n is not in the tree of the checkpoint"
+  if [ "$(sed -n 1p "$n.entry")" = "banksman-entry/v1 state" ]; then
+    [ -z "$state" ] && [ -f "$n.directory" ] && [ ! -f "$n.headers" ] && [ ! -f "$n.payload" ] || fail "leaf $n: a state has a directory and nothing else, and one is enough"
+    state=$n
+    continue
+  fi
+  [ ! -f "$n.directory" ] || fail "$n.directory: only a state has a directory"
   if [ -f "$n.headers" ]; then
     [ "$(sum <"$n.headers")" = "$(line headers "$n.entry")" ] || fail "leaf $n: the headers are others"
   elif [ "$(line headers "$n.entry")" != - ]; then
@@ -252,9 +277,12 @@ else
     n=$(basename "$f" | sed 's/^0*//')
     [ -f "$n.entry" ] || fail "leaf $n is a trust file, and the bundle leaves it out"
   done
+  for f in $(grep -l '^banksman-entry/v1 state$' "$tmp/later"/* || true); do newest_state=$(basename "$f" | sed 's/^0*//'); done
   end=$(printf '%s/%015d' "$tmp/later" $((size - 1)))
   [ -f "$((size - 1)).tlog-proof" ] && included $((size - 1)) "$end" || fail "the last of later.entries is not the last of the tree"
 fi
+[ "$state" = "$newest_state" ] || fail "the newest state after leaf $last is ${newest_state:-none}, the bundle holds ${state:-none}"
+[ -z "$state" ] || listed "$state" "$last" || fail "the state at leaf $state does not say that leaf $last is the job's last event"
 # --- words of people
 gone=
 while read -r n digest length; do

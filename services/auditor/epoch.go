@@ -184,30 +184,43 @@ func (a *auditor) resumeOld(ctx context.Context, epoch int, from int64) (next in
 	return a.handOver(log)
 }
 
-// handOver brings the index from the end of one log to where the carried leaves of the
-// next one end. They are folded already; only where trust files lie has changed.
-func (a *auditor) handOver(log *tlog.Reader) (leaves int64, err error) {
+// carriedLeaves shows what a log took over from the one before, and returns how many
+// leaves end with the last of it; there are states between.
+func carriedLeaves(log *tlog.Reader, show func(leaf int64, e tlog.Entry)) (leaves int64, err error) {
 	head, err := log.Checkpoint()
 	if err != nil {
 		return 0, err
 	}
 	done := errors.New("the carried leaves end")
-	carried := uint64(0)
 	leaves = 1
 	err = log.Entries(1, head.Size, func(leaf int64, e tlog.Entry) error {
-		if e.Kind == tlog.KindState {
-			return nil // between two carried leaves
-		}
-		if e.Kind != tlog.KindEvent || e.Seq > log.Through() {
+		switch {
+		case e.Kind == tlog.KindState:
+			return nil
+		case e.Kind != tlog.KindEvent || e.Seq > log.Through():
 			return done
 		}
-		carried, leaves = carried+1, leaf+1
-		if strings.HasPrefix(e.Subject, events.PrefixStored+".trust.") {
-			a.ledger.setNumber(fmt.Sprintf("%s%016x", factTrust, e.Seq), uint64(leaf))
-		}
+		leaves = leaf + 1
+		show(leaf, e)
 		return nil
 	})
 	if err != nil && !errors.Is(err, done) {
+		return 0, err
+	}
+	return leaves, nil
+}
+
+// handOver brings the index from the end of one log to where the carried leaves of the
+// next one end. They are folded already; only where trust files lie has changed.
+func (a *auditor) handOver(log *tlog.Reader) (leaves int64, err error) {
+	carried := uint64(0)
+	leaves, err = carriedLeaves(log, func(leaf int64, e tlog.Entry) {
+		carried++
+		if strings.HasPrefix(e.Subject, events.PrefixStored+".trust.") {
+			a.ledger.setNumber(fmt.Sprintf("%s%016x", factTrust, e.Seq), uint64(leaf))
+		}
+	})
+	if err != nil {
 		return 0, err
 	}
 	missing, err := a.ledger.number(factCount + countMissing)

@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"github.com/banksman/banksman/events"
+	"github.com/banksman/banksman/services/internal/keys"
 	"github.com/banksman/banksman/services/internal/site"
+	"github.com/banksman/banksman/services/internal/tlog"
 )
 
 // closeEpoch is an admin's request to close an epoch.
@@ -248,5 +250,50 @@ func exchange(t *testing.T, to, from string) {
 	remove(t, to)
 	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// What was carried ends behind the last carried leaf, whether states stand between or a
+// state follows.
+func TestCarriedLeavesEndBehindTheLast(t *testing.T) {
+	for carried, want := range map[uint64]int64{3: 4, 1023: 1024, 1024: 1026, 1100: 1102} {
+		dir := t.TempDir()
+		g := tlog.Genesis{Origin: site.CheckpointOriginOf("site-a", 2), Stream: streamName, Created: time.Unix(1, 0)}
+		g.Old = tlog.Before{Origin: site.CheckpointOriginOf("site-a", 1), Size: 9000, Through: 8000, Why: "requested"}
+		key, err := keys.GenerateCheckpointKey(g.Origin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		record := func(seq uint64) tlog.Record { return tlog.Record{Seq: seq, Time: g.Created, Subject: "bm.x"} }
+		log, err := tlog.Continue(dir, g, func(add func(tlog.Record, tlog.Meta) error) error {
+			for i := range carried {
+				if err := add(record(2*i+1), tlog.Meta{}); err != nil {
+					return err
+				}
+			}
+			return nil
+		}, key.Signer(), tlog.FileLock(dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for seq := uint64(8001); seq < 8004 && err == nil; seq++ {
+			_, err = log.Append(record(seq), tlog.Meta{})
+		}
+		if err == nil {
+			_, err = log.Seal()
+		}
+		if err = errors.Join(err, log.Close()); err != nil {
+			t.Fatal(err)
+		}
+		r, err := tlog.OpenReader(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		n := uint64(0)
+		got, err := carriedLeaves(r, func(int64, tlog.Entry) { n++ })
+		if err != nil || got != want || n != carried {
+			t.Errorf("%d carried: %d in %d leaves, want %d: %v", carried, n, got, want, err)
+		}
 	}
 }

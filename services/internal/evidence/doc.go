@@ -10,6 +10,9 @@
 //   - The list of events is complete as of the head: each names the one before, the
 //     first names none, and every entry after the last one is in the bundle, chained
 //     from it to the end of the tree. None of those belongs to the job.
+//   - Where the log has a state after the job's last event, the newest of them says so,
+//     too: its directory names that event as the job's newest. An auditor that leaves an
+//     event out of a bundle has to have lied in its log, where anyone finds it.
 //   - Each signature is checked against the trust file in force at its leaf. A signature
 //     covers digests only, so it is checked also where a payload is withheld.
 //   - Words of people are there, erased by a signed order that is there, or reported as
@@ -28,6 +31,8 @@
 //	N.payload         its stored payload; may be taken away, and is then withheld
 //	N.tlog-proof      its inclusion in the tree (C2SP tlog-proof)
 //	DIGEST.text       words of people that an event names: 16 random bytes, then the text
+//	N.directory       what state N, the newest after the job's last event, says of the
+//	                  job: its line, the line's number, and hashes up to the state's root
 //	later.entries     every entry after the job's last event, one after the other
 //
 // scripts/verify.sh checks the same with sha256sum and openssl, except what it says at

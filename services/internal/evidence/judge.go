@@ -98,6 +98,7 @@ func (v *verifier) judgeRest() {
 		return
 	}
 	last := v.ofJob[len(v.ofJob)-1]
+	defer v.judgeStates(last)
 	if last == v.head.Size-1 {
 		if v.hasRest {
 			v.integrity.Add(laterFile + ": nothing comes later, so no proof covers it")
@@ -137,6 +138,9 @@ func (v *verifier) walkRest(last int64, rest []byte) error {
 			return fmt.Errorf("leaf %d is an event of the job, and the bundle leaves it out", n)
 		case e.Kind == tlog.KindEvent && isTrust(e.Subject) && (v.leaves[n] == nil || !v.leaves[n].read):
 			return fmt.Errorf("leaf %d is a trust file, and the bundle leaves it out", n)
+		}
+		if e.Kind == tlog.KindState {
+			v.newestState = n
 		}
 		if e.Kind == tlog.KindEvent {
 			v.headTime = e.Time

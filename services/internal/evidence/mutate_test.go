@@ -19,13 +19,13 @@ func TestVerifiersAgree(t *testing.T) {
 	}
 	var yards []*yard
 	var bundles []string
-	for _, y := range []*yard{story(t), told(t)} {
+	for _, y := range []*yard{story(t), told(t), stated(t)} {
 		yards, bundles = append(yards, y), append(bundles, y.export("job-a"))
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
 	var passed int
 	for i := range rounds {
-		y, whole := yards[i%2], bundles[i%2]
+		y, whole := yards[i%3], bundles[i%3]
 		dir := filepath.Join(t.TempDir(), "b")
 		if err := os.CopyFS(dir, os.DirFS(whole)); err != nil {
 			t.Fatal(err)
@@ -105,28 +105,33 @@ func everyByte(t *testing.T, y *yard) {
 		bits, step = 8, 1
 	}
 	for _, f := range files {
-		p := filepath.Join(dir, f.Name())
-		good, err := os.ReadFile(p)
-		if err != nil {
+		everyByteOf(t, y, filepath.Join(dir, f.Name()), bits, step)
+	}
+}
+
+// everyByteOf changes one file of a bundle, so many bits of each byte.
+func everyByteOf(t *testing.T, y *yard, p string, bits, step int) {
+	t.Helper()
+	good, err := os.ReadFile(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := 0; at < bits*len(good); at += step {
+		i, bit := at/bits, at%bits
+		if bits == 1 {
+			bit = i % 8
+		}
+		bad := bytes.Clone(good)
+		bad[i] ^= 1 << bit
+		if err := os.WriteFile(p, bad, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		for at := 0; at < bits*len(good); at += step {
-			i, bit := at/bits, at%bits
-			if bits == 1 {
-				bit = i % 8
-			}
-			bad := bytes.Clone(good)
-			bad[i] ^= 1 << bit
-			if err := os.WriteFile(p, bad, 0o644); err != nil {
-				t.Fatal(err)
-			}
-			if r := y.verify(dir); r.OK() {
-				t.Fatalf("bit %d of byte %d of %s: unseen", bit, i, f.Name())
-			}
+		if r := y.verify(filepath.Dir(p)); r.OK() {
+			t.Fatalf("bit %d of byte %d of %s: unseen", bit, i, filepath.Base(p))
 		}
-		if err := os.WriteFile(p, good, 0o644); err != nil {
-			t.Fatal(err)
-		}
+	}
+	if err := os.WriteFile(p, good, 0o644); err != nil {
+		t.Fatal(err)
 	}
 }
 

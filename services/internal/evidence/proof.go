@@ -30,11 +30,31 @@ type Proof struct {
 // Text is the proof in its text form.
 func (p *Proof) Text() []byte {
 	b := fmt.Appendf(nil, "%s\nindex %d\n", proofTag, p.Index)
-	for _, h := range p.Path {
+	return append(append(appendPath(b, p.Path), '\n'), p.Checkpoint...)
+}
+
+// appendPath appends hashes, a line each.
+func appendPath(b []byte, path modtlog.RecordProof) []byte {
+	for _, h := range path {
 		b = base64.StdEncoding.AppendEncode(b, h[:])
 		b = append(b, '\n')
 	}
-	return append(append(b, '\n'), p.Checkpoint...)
+	return b
+}
+
+// parsePath is the strict inverse of appendPath, line feeds aside.
+func parsePath(lines []string) (path modtlog.RecordProof, err error) {
+	if len(lines) > maxPath {
+		return nil, fmt.Errorf("proof malformed: %d hashes, at most %d make a path", len(lines), maxPath)
+	}
+	for _, line := range lines {
+		raw, err := base64.StdEncoding.Strict().DecodeString(line)
+		if err != nil || len(raw) != modtlog.HashSize {
+			return nil, fmt.Errorf("proof malformed: hash %q", line)
+		}
+		path = append(path, modtlog.Hash(raw))
+	}
+	return path, nil
 }
 
 // ParseProof reads a proof. It is strict: it accepts what [Proof.Text] writes. Extra
@@ -50,18 +70,8 @@ func ParseProof(b []byte) (Proof, error) {
 	if !ok || err != nil || n > math.MaxInt64 || strconv.FormatUint(n, 10) != number {
 		return Proof{}, fmt.Errorf("proof malformed: index line %q", lines[1])
 	}
-	if len(lines)-2 > maxPath {
-		return Proof{}, fmt.Errorf("proof malformed: %d hashes, at most %d make a path", len(lines)-2, maxPath)
-	}
-	p := Proof{Index: int64(n), Checkpoint: checkpoint}
-	for _, line := range lines[2:] {
-		raw, err := base64.StdEncoding.Strict().DecodeString(line)
-		if err != nil || len(raw) != modtlog.HashSize {
-			return Proof{}, fmt.Errorf("proof malformed: hash %q", line)
-		}
-		p.Path = append(p.Path, modtlog.Hash(raw))
-	}
-	return p, nil
+	path, err := parsePath(lines[2:])
+	return Proof{Index: int64(n), Path: path, Checkpoint: checkpoint}, err
 }
 
 // Check says whether an entry is leaf Index of the tree that the head names. The

@@ -106,6 +106,11 @@ type verifier struct {
 	ofJob    []int64
 	headTime time.Time
 
+	// States: those of the bundle, the newest after the job's last event, and where the
+	// newest event of the job lies as the bundle's state says.
+	states              []int64
+	newestState, listed int64
+
 	// Texts by their digests.
 	files  map[string]bool  // that are in the folder
 	named  map[string]named // that events of the job name
@@ -210,6 +215,17 @@ func (v *verifier) leaf(n int64) {
 		return
 	}
 	l.read = true
+	if state := l.entry.Kind == tlog.KindState; state || l.has["directory"] {
+		err := errors.New("only a state has a directory")
+		if state {
+			err = v.state(n, l)
+		}
+		if err != nil {
+			v.integrity.Add(fmt.Sprintf("leaf %d: %v", n, err))
+			v.firstBad(n)
+		}
+		return
+	}
 	v.headTime = l.entry.Time
 	digest, ofText := erasedBy(l.entry.Subject)
 	switch {

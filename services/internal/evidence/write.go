@@ -36,6 +36,7 @@ type Made struct {
 	Size   int64   `json:"size"`   // leaves under the head
 	Leaves []int64 `json:"leaves"` // of the job
 	Later  int64   `json:"later"`  // entries after the job's last event
+	State  int64   `json:"state"`  // the newest state among them, 0 for none
 	// Words of people that the job's events name: in the bundle, erased by an order that
 	// is in the bundle, or neither.
 	Texts    int `json:"texts"`
@@ -225,6 +226,9 @@ func (w *writer) all() error {
 	if err := w.texts(); err != nil {
 		return err
 	}
+	if err := w.state(); err != nil {
+		return err
+	}
 	return w.rest()
 }
 
@@ -297,7 +301,7 @@ func leafOf(name string) (leaf int64, kind string, ok bool) {
 		return 0, "", false
 	}
 	switch kind {
-	case "entry", "headers", "payload", "tlog-proof":
+	case "entry", "headers", "payload", "tlog-proof", "directory":
 		return leaf, kind, true
 	}
 	return 0, "", false

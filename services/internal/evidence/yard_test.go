@@ -22,6 +22,7 @@ type yard struct {
 	t       testing.TB
 	dir     string
 	log     *tlog.Log
+	signer  note.Signer // of its heads
 	signers map[string]*keys.Signer
 	file    events.TrustPublished
 	seq     uint64
@@ -55,6 +56,7 @@ func newYard(t testing.TB) *yard {
 	y := &yard{t: t, dir: t.TempDir(), signers: map[string]*keys.Signer{}, n: map[string]uint64{}, last: map[string]uint64{}, texts: map[string][]byte{},
 		at: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
 	signer, vkey := checkpointKey(t)
+	y.signer = signer
 	y.file = events.TrustPublished{Origin: yardOrigin, CheckpointKeys: []string{vkey}}
 	for _, actor := range []string{"root", "proposer", "gate", "worker", "admin"} {
 		key, err := keys.GenerateSigner()

@@ -2,6 +2,7 @@ package tlog
 
 import (
 	"bytes"
+	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -56,16 +57,6 @@ func (j jobAt) appendLine(b []byte) []byte {
 // the proof of one says nothing about its neighbours.
 type Directory struct{ jobs []jobAt }
 
-// NewDirectory makes the directory of jobs and the leaves of their newest events.
-func NewDirectory(last map[string]int64) *Directory {
-	d := &Directory{jobs: make([]jobAt, 0, len(last))}
-	for job, leaf := range last {
-		d.jobs = append(d.jobs, jobAt{keyOf(job), leaf})
-	}
-	d.sort()
-	return d
-}
-
 func directoryOf(last map[jobKey]int64) *Directory {
 	d := &Directory{jobs: make([]jobAt, 0, len(last))}
 	for key, leaf := range last {
@@ -73,6 +64,19 @@ func directoryOf(last map[jobKey]int64) *Directory {
 	}
 	d.sort()
 	return d
+}
+
+// Directory makes the directory that the state at a leaf is about, from the entries
+// before it.
+func (r *Reader) Directory(ctx context.Context, leaf int64) (*Directory, error) {
+	last := map[jobKey]int64{}
+	err := r.Entries(1, leaf, func(leaf int64, e Entry) error {
+		if e.Job != "" {
+			last[keyOf(e.Job)] = leaf
+		}
+		return ctx.Err()
+	})
+	return directoryOf(last), err
 }
 
 func (d *Directory) sort() {
@@ -83,11 +87,13 @@ func (d *Directory) sort() {
 func (d *Directory) Jobs() int64 { return int64(len(d.jobs)) }
 
 // Root returns the RFC 6962 tree hash of the lines.
-func (d *Directory) Root() Hash {
+func (d *Directory) Root() Hash { return rootOf(d.jobs) }
+
+func rootOf(jobs []jobAt) Hash {
 	var tree frontier
 	var line, scratch, stored []byte
 	var leaf Hash
-	for _, j := range d.jobs {
+	for _, j := range jobs {
 		line = j.appendLine(line[:0])
 		leaf, scratch = leafHash(line, scratch)
 		stored = tree.append(leaf, stored[:0])
@@ -109,31 +115,20 @@ func (d *Directory) Prove(job string) (Listed, error) {
 	if !found {
 		return Listed{}, fmt.Errorf("prove job %s in a directory of %d: %w", job, len(d.jobs), ErrRange)
 	}
-	var stored hashList
-	for i, j := range d.jobs {
-		more, err := tlog.StoredHashes(int64(i), j.appendLine(nil), stored)
-		if err != nil {
-			return Listed{}, err
-		}
-		stored = append(stored, more...)
-	}
-	path, err := tlog.ProveRecord(d.Jobs(), int64(at), stored)
-	return Listed{Last: d.jobs[at].last, Index: int64(at), Path: path}, err
+	return Listed{Last: d.jobs[at].last, Index: int64(at), Path: pathTo(d.jobs, at)}, nil
 }
 
-// hashList holds stored hashes in memory.
-type hashList []tlog.Hash
-
-// ReadHashes implements x/mod's tlog.HashReader.
-func (l hashList) ReadHashes(at []int64) ([]tlog.Hash, error) {
-	out := make([]tlog.Hash, len(at))
-	for i, x := range at {
-		if x >= int64(len(l)) {
-			return nil, ErrRange
-		}
-		out[i] = l[x]
+// pathTo is the RFC 6962 path of one of the lines.
+func pathTo(jobs []jobAt, at int) tlog.RecordProof {
+	if len(jobs) == 1 {
+		return nil
 	}
-	return out, nil
+	half := 1 << (bits.Len(uint(len(jobs)-1)) - 1) // the largest power of two below
+	in, beside := jobs[:half], jobs[half:]
+	if at >= half {
+		in, beside, at = beside, in, at-half
+	}
+	return append(pathTo(in, at), rootOf(beside))
 }
 
 // Line is the line of a job whose newest event is at Last.

@@ -51,6 +51,16 @@ func TestStateEntryIsStrict(t *testing.T) {
 	}
 }
 
+// hashList holds stored hashes in memory.
+type hashList []tlog.Hash
+
+func (l hashList) ReadHashes(at []int64) (out []tlog.Hash, err error) {
+	for _, x := range at {
+		out = append(out, l[x])
+	}
+	return out, nil
+}
+
 // wantState recomputes the state at a leaf by hand, from the entries before it and with
 // x/mod's tree.
 func wantState(t *testing.T, dir string, leaf int64) Entry {
@@ -206,17 +216,17 @@ func TestVerifyNamesAWrongState(t *testing.T) {
 	dir := memoryDir(t)
 	sealedLog(t, dir, 1100)
 	whole := files(t, dir)
-	last := map[string]int64{}
+	last := map[jobKey]int64{}
 	r, err := OpenReader(dir)
 	must(t, err)
 	defer r.Close()
 	must(t, r.Entries(1, 1024, func(leaf int64, e Entry) error {
 		if e.Job != "" && e.Job != "job3" {
-			last[e.Job] = leaf
+			last[keyOf(e.Job)] = leaf
 		}
 		return nil
 	}))
-	fewer := NewDirectory(last)
+	fewer := directoryOf(last)
 	for _, c := range []struct {
 		name string
 		edit func(i int, e *Entry) bool
@@ -287,11 +297,11 @@ func TestLogWithoutStatesIsRefused(t *testing.T) {
 
 func TestDirectoryProvesAJob(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 64, 100} {
-		last := map[string]int64{}
+		last := map[jobKey]int64{}
 		for i := range n {
-			last[fmt.Sprint("job", i)] = int64(10 * i)
+			last[keyOf(fmt.Sprint("job", i))] = int64(10 * i)
 		}
-		d := NewDirectory(last)
+		d := directoryOf(last)
 		state := Entry{Kind: KindState, Size: 2048, Jobs: d.Jobs(), Root: d.Root()}
 		for i := range n {
 			job := fmt.Sprint("job", i)
