@@ -360,3 +360,24 @@ func TestStatesAmongCarriedRecords(t *testing.T) {
 		wantState(t, dir, 1024)
 	}
 }
+
+// A state stands before a gap as it does before an event.
+func TestStateBeforeAGap(t *testing.T) {
+	dir := memoryDir(t)
+	signer, _ := keys(t, testOrigin)
+	l, err := Create(dir, genesis(), signer, FileLock(dir))
+	must(t, err)
+	feed(t, l, 1024) // the gap of two sequences takes one leaf
+	if l.Size() != 1024 {
+		t.Fatalf("%d leaves", l.Size())
+	}
+	leaf, err := l.AppendGap(1025, 1030)
+	must(t, err)
+	_, err = l.Seal()
+	must(t, err)
+	must(t, l.Close())
+	if report := wantClean(t, dir); leaf != 1025 || report.Size != 1026 || report.LastSeq != 1030 {
+		t.Errorf("the gap is leaf %d: %+v", leaf, report)
+	}
+	wantState(t, dir, 1024)
+}
