@@ -59,7 +59,7 @@ func newForge(t testing.TB) *forge {
 	file := events.TrustPublished{Version: 1, Origin: f.origin, CheckpointKeys: []string{key.Verifier()}}
 	for actor, role := range map[string]events.Role{
 		"proposer": events.RoleProposer, "gate": events.RoleGate, "auditor": events.RoleAuditor, "person": events.RoleAdmin,
-		"p1": events.RolePerson, "supervisor": events.RoleSupervisor,
+		"p1": events.RolePerson, "p2": events.RolePerson, "supervisor": events.RoleSupervisor, "worker": events.RoleWorker,
 	} {
 		f.signers[actor] = signer(t)
 		file.Actors = append(file.Actors, events.Actor{Actor: actor, Roles: []events.Role{role}, Sign: string(f.signers[actor].Public())})

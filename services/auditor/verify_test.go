@@ -121,6 +121,9 @@ func TestVerifyIntegrityAlone(t *testing.T) {
 				return
 			}
 			expect(t, r, "iACF", 1, c.word)
+			if leaf, named := map[string]int64{"a digit of a link": 3, "a letter of a payload": 2}[name]; named && (r.FirstBadLeaf == nil || *r.FirstBadLeaf != leaf) {
+				t.Errorf("first bad leaf %v, want %d", r.FirstBadLeaf, leaf)
+			}
 		})
 	}
 }
