@@ -43,7 +43,7 @@ soak: ## repeat what only time shows: many kills, long outages, ten minutes of f
 	BANKSMAN_SOAK=1 $(GO) test -timeout 3h ./services/internal/policy -run TestSoak
 	BANKSMAN_SOAK=1 $(GO) test -timeout 3h ./services/auditor -run 'TestNoFalseGap|TestKill$$'
 	BANKSMAN_SOAK=1 $(GO) test -timeout 3h ./services/internal/tlog -run 'TestEveryFileCallFails|TestKilledAgainAndAgain|TestEveryFlippedBit'
-	BANKSMAN_SOAK=1 $(GO) test -timeout 3h ./services/internal/evidence -run 'TestVerifiersAgree|TestEveryByteOfABundle|TestExport'
+	BANKSMAN_SOAK=1 $(GO) test -timeout 3h ./services/internal/evidence -run 'TestVerifiersAgree|TestEveryByteOfABundle|TestStrangersLines|TestExport'
 	BANKSMAN_SOAK=1 $(GO) test -timeout 3h ./services/internal/witness -run TestTwoAuditors
 	$(GO) test -timeout 3h ./services/internal/tlog -run '^$$' -fuzz '^FuzzParseEntry$$' -fuzztime 10m
 	BANKSMAN_SOAK=1 $(GO) test -timeout 3h ./services/internal/proc -run TestManyProcesses

@@ -269,7 +269,7 @@ func (r *rivalry) publish(a *rival, cp tlog.Checkpoint) {
 func TestTwoAuditorsOneLock(t *testing.T) {
 	schedules := 40
 	if os.Getenv("BANKSMAN_SOAK") == "1" {
-		schedules = 5000
+		schedules = 2000
 	}
 	heads, lost := 0, map[string]int{}
 	for seed := range schedules {
