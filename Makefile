@@ -41,7 +41,7 @@ check: ## vet for Linux and darwin, staticcheck, formatting, generated files, th
 soak: ## repeat what only time shows: many kills, long outages, ten minutes of fuzzing
 	BANKSMAN_SOAK=1 $(GO) test -timeout 3h ./services/front -run 'TestRolesAre|TestEpochSurvives|TestBusIsAway|TestStorm|TestFlood|TestTwoPersons|TestFourEnds'
 	BANKSMAN_SOAK=1 $(GO) test -timeout 3h ./services/internal/policy -run TestSoak
-	BANKSMAN_SOAK=1 $(GO) test -timeout 3h ./services/auditor -run 'TestNoFalseGap|TestKill$$'
+	BANKSMAN_SOAK=1 $(GO) test -timeout 3h ./services/auditor -run 'TestNoFalseGap|TestKill$$|TestRestartsLeave'
 	BANKSMAN_SOAK=1 $(GO) test -timeout 3h ./services/internal/tlog -run 'TestEveryFileCallFails|TestKilledAgainAndAgain|TestEveryFlippedBit'
 	BANKSMAN_SOAK=1 $(GO) test -timeout 3h ./services/internal/evidence -run 'TestVerifiersAgree|TestEveryByteOfABundle|TestStrangersLines|TestExport'
 	BANKSMAN_SOAK=1 $(GO) test -timeout 3h ./services/internal/witness -run TestTwoAuditors

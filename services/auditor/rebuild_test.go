@@ -2,6 +2,7 @@ package auditor
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -151,5 +152,40 @@ func TestRebuildOfALaterEpoch(t *testing.T) {
 	r, err := s.rebuild()
 	if err != nil || !r.Same() || r.Epoch != 2 {
 		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// TestRestartsLeaveNoTrace: an auditor that was stopped and started again all the time,
+// with a few more events to read each time, holds the entries of one that has read
+// everything at once.
+func TestRestartsLeaveNoTrace(t *testing.T) {
+	s := newSite(t)
+	restarts := 12
+	if os.Getenv("BANKSMAN_SOAK") == "1" {
+		restarts = 50
+	}
+	for i := range restarts {
+		var j *story
+		for k := range 1 + i%4 {
+			j = s.propose(fmt.Sprintf("job%d-%d", i, k))
+			if k%2 == 0 {
+				s.approve(j)
+			}
+		}
+		a := s.audit(nil)
+		s.sealed(j.last)
+		a.stop(t)
+	}
+	r, err := s.rebuild()
+	if err != nil || !r.Same() || r.Index != sameAgain {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	was, err := os.ReadFile(filepath.Join(s.layout.AuditLog(), "entries.log"))
+	is, err2 := os.ReadFile(filepath.Join(r.Dir, "log", "entries.log"))
+	if err != nil || err2 != nil || !bytes.HasPrefix(is, was) || len(was) < 1000*restarts {
+		t.Errorf("entries.log of %d bytes differs: %v, %v", len(was), err, err2)
+	}
+	if r := s.verify(); r.ExitCode() != 0 {
+		t.Errorf("verify: %s %+v", verdicts(r), r)
 	}
 }
