@@ -321,7 +321,7 @@ func cpu_s() float64 {
 }
 
 // BenchmarkDirectory makes the root that one state holds, of so many jobs on disk. Per
-// event that is at most 32 times the cost of one job, if each event has a job of its own.
+// event that is at most eight times the cost of one job, if each event has a job of its own.
 func BenchmarkDirectory(b *testing.B) {
 	for _, n := range []int64{10_000, 1_000_000} {
 		b.Run(strconv.FormatInt(n, 10), func(b *testing.B) {

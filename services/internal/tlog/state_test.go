@@ -21,7 +21,7 @@ func TestStatesStandAtFixedLeafCounts(t *testing.T) {
 			at = append(at, leaf)
 		}
 	}
-	if at[0] != 1024 || at[1] != 2048 || at[30] != 31*1024 || at[31] != 1<<15 || at[32] != 1<<15+2048 || at[len(at)-1] != 1<<16 {
+	if at[0] != 1024 || at[1] != 2048 || at[6] != 7*1024 || at[7] != 8*1024 || at[8] != 10*1024 || at[len(at)-1] != 1<<16 {
 		t.Errorf("states at %d", at)
 	}
 	for _, leaf := range at {
