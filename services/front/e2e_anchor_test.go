@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/banksman/banksman/services/internal/lab"
@@ -18,7 +19,7 @@ import (
 type authority struct {
 	t    *testing.T
 	dir  string
-	away bool // answers requests wrongly
+	away atomic.Bool // answers requests wrongly
 }
 
 const authorityConf = `[ca]
@@ -88,7 +89,7 @@ func (a *authority) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "no query", http.StatusBadRequest)
 		return
 	}
-	if !a.away { // else the answer to the request before comes again
+	if !a.away.Load() { // else the answer to the request before comes again
 		if err := os.WriteFile(a.path("q"), body, 0o600); err != nil {
 			a.t.Error(err)
 		}
@@ -154,7 +155,7 @@ func TestHeadsAreStamped(t *testing.T) {
 	stranger := newAuthority(t)
 	s.Must(1, "audit", "verify", "--tsa-ca", stranger.path("ca.pem"))
 	run()
-	a.away = true
+	a.away.Store(true)
 	s.Must(1, "audit", "anchor", "--tsa", server.URL)
 	good, err := os.ReadFile(stamps[0])
 	if err != nil {

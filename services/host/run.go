@@ -52,7 +52,7 @@ const busName = "bus"
 // garbagePercent lets garbage grow further than Go's default of 100 before it is
 // collected. A role holds a few megabytes for good and makes much more for moments;
 // under load a tenth of its processor time went into collecting.
-const garbagePercent = 300
+const garbagePercent = 200
 
 // Run runs the roles until ctx ends or one of them does. It returns nil after
 // an orderly end.

@@ -97,19 +97,18 @@ func endpointName(subject string) string {
 
 func (c *Conn) answer(ctx context.Context, r micro.Request, endpoint Endpoint) {
 	resp, err := endpoint(ctx, r.Data())
-	var data []byte
+	// The request's own methods belong to the handler, which has returned long since.
+	m := &nats.Msg{Subject: r.Reply()}
 	if err == nil {
-		data, err = json.Marshal(resp, json.Deterministic(true))
+		m.Data, err = json.Marshal(resp, json.Deterministic(true))
 	}
 	if err != nil {
 		e := &RemoteError{Code: "internal", Message: err.Error()}
 		errors.As(err, &e)
-		data, _ = json.Marshal(map[string]any{"error": e}, json.Deterministic(true))
-		err = r.Error(e.Code, oneLine(e.Message), data)
-	} else {
-		err = r.Respond(data)
+		m.Data, _ = json.Marshal(map[string]any{"error": e}, json.Deterministic(true))
+		m.Header = nats.Header{micro.ErrorCodeHeader: {e.Code}, micro.ErrorHeader: {oneLine(e.Message)}}
 	}
-	if err != nil {
+	if err = c.nc.PublishMsg(m); err != nil {
 		c.log.Warn("an answer could not be sent", "subject", r.Subject(), "error", err)
 	}
 }

@@ -68,6 +68,10 @@ func (s *Spec) setup() (setup, error) {
 
 // begin hands the program to a steward and follows it.
 func begin(ctx context.Context, h *hand, spec Spec, release func(*hand, bool)) (*Process, error) {
+	if ctx.Err() != nil {
+		release(h, true)
+		return nil, fmt.Errorf("start %s: %w", spec.Path, context.Cause(ctx))
+	}
 	p := &Process{marker: spec.Marker, hand: h, release: release, grace: spec.Grace, finished: make(chan struct{}), began: time.Now()}
 	if p.marker == "" {
 		p.marker = rand.Text()
