@@ -34,6 +34,7 @@ type auditor struct {
 
 	witnesses *witness.Policy // nil for none
 
+	heads  *headLock // of the log; nil if a file alone holds its head
 	log    *tlog.Log
 	reader *tlog.Reader
 	index  *index.Index

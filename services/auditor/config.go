@@ -16,18 +16,31 @@ type Config struct {
 	EpochJobs      int    `toml:"epoch_jobs" doc:"Begin a new epoch when so many jobs have ended in this one, 10 to 10000000. What is still in force goes along; the bus lets go of the rest, which stays in the audit log."`
 	EpochPercent   int    `toml:"epoch_percent" doc:"Begin a new epoch when the stream has filled so many percent of its max_bytes, 10 to 79."`
 	ScrubH         int    `toml:"scrub_h" doc:"Hours between two comparisons of the whole stream with the log, which show what a disk has lost unnoticed, 1 to 168. One is made at every start, too."`
+	Head           string `toml:"head" doc:"Where the newest head that may be signed is kept: \"bucket\" for a bucket of the bus in an account of its own and, as a second memory, a file; \"file\" for the file alone. Before a change to \"bucket\" run 'banksman audit relock' once."`
 	WitnessPolicy  string `toml:"witness_policy" doc:"File that names witnesses (C2SP tlog-policy). Those with a URL are shown each head, and their cosignatures are stored with the checkpoint; empty for none."`
 }
 
+// Values of head.
+const (
+	headBucket = "bucket"
+	headFile   = "file"
+)
+
+// KeepsElsewhere says whether heads are kept outside the auditor's folders as well.
+func (c *Config) KeepsElsewhere() bool { return c.Head == headBucket }
+
 // DefaultConfig is the auditor of a new site.
 func DefaultConfig() Config {
-	return Config{ActorName: "auditor", SealMaxEntries: 1000, SealMaxMS: 20, KVRecent: 500, CheckS: 10, ScrubH: 24, EpochJobs: 100_000, EpochPercent: 60}
+	return Config{ActorName: "auditor", SealMaxEntries: 1000, SealMaxMS: 20, KVRecent: 500, CheckS: 10, ScrubH: 24, EpochJobs: 100_000, EpochPercent: 60, Head: headBucket}
 }
 
 // Validate checks the section.
 func (c *Config) Validate() error {
 	if err := events.CheckName("actor", c.ActorName); err != nil {
 		return err
+	}
+	if c.Head != headBucket && c.Head != headFile {
+		return fmt.Errorf("head = %q: must be %q or %q", c.Head, headBucket, headFile)
 	}
 	for _, r := range []struct {
 		key               string

@@ -115,7 +115,7 @@ func (a *auditor) letGo(r *tlog.Reader) {
 // from the moment on when its head is written.
 func (a *auditor) continueLog(ctx context.Context, env *host.Env, end *epochEnds) error {
 	epoch := end.open.Epoch
-	dir, lock, err := logPlace(env.Layout, epoch)
+	dir, lock, settle, err := a.logPlace(ctx, env, epoch)
 	if err != nil {
 		return err
 	}
@@ -133,13 +133,19 @@ func (a *auditor) continueLog(ctx context.Context, env *host.Env, end *epochEnds
 		return err
 	}
 	signer, also := a.keyring.all()
-	log, err := tlog.Continue(dir, tlog.Genesis{
-		Origin: site.CheckpointOriginOf(env.Site.Origin, epoch), Stream: g.Stream,
-		Created: end.st.Time, Config: sha256.Sum256(end.st.Data),
-		Old: tlog.Before{Origin: g.Origin, Size: head.Size, Root: head.Root, Through: end.st.Seq - 1, Why: end.open.Why},
-	}, carry(ctx, old, head.Size, end.open), signer, lock, also...)
+	log, err := tlog.Open(dir, signer, lock, also...)
+	if errors.Is(err, tlog.ErrNoHead) {
+		log, err = tlog.Continue(dir, tlog.Genesis{
+			Origin: site.CheckpointOriginOf(env.Site.Origin, epoch), Stream: g.Stream,
+			Created: end.st.Time, Config: sha256.Sum256(end.st.Data),
+			Old: tlog.Before{Origin: g.Origin, Size: head.Size, Root: head.Root, Through: end.st.Seq - 1, Why: end.open.Why},
+		}, carry(ctx, old, head.Size, end.open), signer, lock, also...)
+	}
 	if err != nil {
 		return logFault(err)
+	}
+	if err := settle(); err != nil {
+		return errors.Join(err, log.Close())
 	}
 	env.Log.Info("a new epoch begins", "epoch", epoch, "why", end.open.Why, "through", end.st.Seq-1, "leaves", log.Size())
 	if err := log.Close(); err != nil {

@@ -57,13 +57,13 @@ func (s *testSite) verifyAll() Report {
 
 // twoEpochs is a site with a job that ended in the first epoch and one that ends in the
 // second. No auditor runs.
-func twoEpochs(t *testing.T) *testSite {
+func twoEpochs(t *testing.T, set ...func(*Config)) *testSite {
 	t.Helper()
 	s := newSite(t)
 	over, open := s.propose("over"), s.propose("open")
 	s.approve(over)
 	s.finish(over)
-	a := s.audit(nil)
+	a := s.audit(nil, set...)
 	s.sealed(over.last)
 	s.closeEpoch(1)
 	s.sealedIn(2, over.last+1)
@@ -78,7 +78,7 @@ func twoEpochs(t *testing.T) *testSite {
 // that starts from nothing, or goes on wherever another one was killed, makes the same
 // bytes and the same index.
 func TestEpochIsAFunctionOfTheStream(t *testing.T) {
-	s := twoEpochs(t)
+	s := twoEpochs(t, headInFile) // a bucket would remember what is taken away here
 	logs := []string{filepath.Join(s.layout.AuditLogOf(1), "entries.log"), filepath.Join(s.layout.AuditLogOf(2), "entries.log")}
 	var was [][]byte
 	for _, path := range logs {
@@ -118,7 +118,7 @@ func TestEpochIsAFunctionOfTheStream(t *testing.T) {
 		{"the index has not gone over", func() { remove(t, s.layout.AuditIndex()) }},
 	} {
 		kill.do()
-		a := s.audit(nil)
+		a := s.audit(nil, headInFile)
 		a.until(t, "readiness after "+kill.name, isReady)
 		s.sealedIn(2, end-1) // the last event is a head
 		a.stop(t)

@@ -19,6 +19,7 @@ const (
 	faultFork      = "fork"           // the stream holds other events than the sealed ones
 	faultRecreated = "recreated"      // the stream was deleted and made anew
 	faultLog       = "damaged_log"    // the log is not what was signed
+	faultHead      = "lost_head"      // the bucket holds no head of a log that has one
 	faultKey       = "checkpoint_key" // the trust file in force does not list the checkpoint key
 )
 
@@ -74,6 +75,8 @@ func nextOf(code string) string {
 	switch code {
 	case faultKey:
 		return "publish a trust file that lists the checkpoint key, then restart the auditor"
+	case faultHead:
+		return "find out who emptied the bus's store; if the bus was made anew on purpose, run 'banksman audit relock', restart the auditor, and acknowledge it with 'banksman audit ack --reason TEXT'"
 	case faultLog:
 		return "keep everything as it is and run 'banksman audit verify'; the log can be made again from the stream with 'banksman audit rebuild'"
 	}

@@ -148,8 +148,10 @@ func (s *testSite) openedBy(indexPath string) *auditor {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	a := &auditor{keyring: ring, eraser: newEraser(nil, s.log), slog: s.log, stream: s.conn("reader"), layout: s.layout, epoch: events.FirstEpoch, ledger: newLedger(trust.New(s.plan.Origin, s.plan.RootKey()), nil, s.key("auditor").Public())}
-	if a.log, err = openLog(s.t.Context(), a.stream, s.layout, s.plan.Origin, a.epoch, ring); err == nil {
+	own := DefaultConfig()
+	env := &host.Env{Layout: s.layout, Site: s.config, Log: s.log, Bus: s.conn("auditor"), Report: func(bool, string) {}}
+	a := &auditor{config: &own, keyring: ring, eraser: newEraser(nil, s.log), slog: s.log, stream: s.conn("reader"), layout: s.layout, epoch: events.FirstEpoch, ledger: newLedger(trust.New(s.plan.Origin, s.plan.RootKey()), nil, s.key("auditor").Public())}
+	if a.log, err = a.openLog(s.t.Context(), env); err == nil {
 		a.reader, err = tlog.OpenReader(s.layout.AuditLog())
 	}
 	if err == nil {

@@ -34,6 +34,9 @@ type RebuildOptions struct {
 	// Replace puts the index, and a log that is damaged or lost, in the place of those
 	// of the site. No auditor may run.
 	Replace bool
+	// Elsewhere says that the auditor compares the log with a head that lies elsewhere as
+	// well, so that a log may be put in place although the file of its head was lost with it.
+	Elsewhere bool
 }
 
 // Rebuilt is what [Rebuild] found.
@@ -367,6 +370,9 @@ func (r *rebuild) replace(context.Context) error {
 // elsewhere. The old one stays beside it.
 func (r *rebuild) replaceLog() error {
 	text, err := os.ReadFile(r.o.Layout.AuditHeadOf(r.out.Epoch))
+	if r.o.Elsewhere && errors.Is(err, fs.ErrNotExist) {
+		return r.moveLog()
+	}
 	if err != nil {
 		return fmt.Errorf("the log is not replaced, because the head that is kept elsewhere cannot be read: %w", err)
 	}
@@ -382,6 +388,11 @@ func (r *rebuild) replaceLog() error {
 	if err != nil || made != root {
 		return fmt.Errorf("the log is not replaced, because the stream does not lead to the %d leaves that were sealed; restore a backup", size)
 	}
+	return r.moveLog()
+}
+
+// moveLog puts the log in place.
+func (r *rebuild) moveLog() error {
 	to := r.o.Layout.AuditLogOf(r.out.Epoch)
 	aside := to + ".replaced-" + time.Now().UTC().Format("20060102T150405Z")
 	if err := os.Rename(to, aside); err == nil {

@@ -10,6 +10,7 @@ import (
 	"sort"
 
 	"github.com/banksman/banksman/events"
+	"github.com/banksman/banksman/services/host"
 	"github.com/banksman/banksman/services/internal/bus"
 	"github.com/banksman/banksman/services/internal/index"
 	"github.com/banksman/banksman/services/internal/keys"
@@ -23,9 +24,10 @@ const streamName = "BANKSMAN"
 // openLog opens the log of an epoch, or creates that of the first from the first event
 // of the stream. The genesis is a function of that event, so that every auditor of the
 // stream starts alike.
-func openLog(ctx context.Context, stream Stream, l site.Layout, origin string, epoch int, ring *keyring) (*tlog.Log, error) {
-	signer, also := ring.all()
-	dir, lock, err := logPlace(l, epoch)
+func (a *auditor) openLog(ctx context.Context, env *host.Env) (*tlog.Log, error) {
+	origin, epoch := env.Site.Origin, a.epoch
+	signer, also := a.keyring.all()
+	dir, lock, settle, err := a.logPlace(ctx, env, epoch)
 	if err != nil {
 		return nil, err
 	}
@@ -34,12 +36,15 @@ func openLog(ctx context.Context, stream Stream, l site.Layout, origin string, e
 		if want := site.CheckpointOriginOf(origin, epoch); log.Origin() != want {
 			return nil, errors.Join(fault(faultLog, "the log is of %q, the site of %q", log.Origin(), want), log.Close())
 		}
+		if err := settle(); err != nil {
+			return nil, errors.Join(err, log.Close())
+		}
 		return log, nil
 	}
 	if !errors.Is(err, tlog.ErrNoHead) || epoch > events.FirstEpoch {
 		return nil, logFault(err)
 	}
-	first, err := firstEvent(ctx, stream)
+	first, err := firstEvent(ctx, a.stream)
 	if err != nil {
 		return nil, err
 	}
@@ -50,10 +55,16 @@ func openLog(ctx context.Context, stream Stream, l site.Layout, origin string, e
 	return log, logFault(err)
 }
 
-// logPlace makes room for the log of an epoch.
-func logPlace(l site.Layout, epoch int) (dir string, lock tlog.Lock, err error) {
-	dir, head := l.AuditLogOf(epoch), filepath.Dir(l.AuditHeadOf(epoch))
-	return dir, tlog.FileLock(head), errors.Join(keys.MakePrivateDir(head), keys.MakePrivateDir(filepath.Dir(dir)))
+// logPlace makes room for the log of an epoch and says where its head is kept. Settle is
+// called once the log was opened and is what its head says.
+func (a *auditor) logPlace(ctx context.Context, env *host.Env, epoch int) (dir string, lock tlog.Lock, settle func() error, err error) {
+	dir, head := env.Layout.AuditLogOf(epoch), filepath.Dir(env.Layout.AuditHeadOf(epoch))
+	lock, settle = tlog.FileLock(head), func() error { return nil }
+	if a.config.KeepsElsewhere() {
+		a.heads = newHeadLock(ctx, env, site.CheckpointOriginOf(env.Site.Origin, epoch), lock)
+		lock, settle = a.heads, a.heads.follow
+	}
+	return dir, lock, settle, errors.Join(keys.MakePrivateDir(head), keys.MakePrivateDir(filepath.Dir(dir)))
 }
 
 // logFault tells damage from a disk that does not work.

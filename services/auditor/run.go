@@ -81,7 +81,9 @@ func (r *Role) audit(ctx context.Context, env *host.Env) error {
 	}
 	var end *epochEnds
 	if errors.As(err, &end) {
-		return a.continueLog(ctx, env, end)
+		if err = a.continueLog(ctx, env, end); errors.As(err, &end) {
+			return err
+		}
 	}
 	var f *Fault
 	if errors.As(err, &f) && ctx.Err() == nil {
@@ -96,7 +98,7 @@ func (r *Role) audit(ctx context.Context, env *host.Env) error {
 // open opens log and index and brings both to where the log ends.
 func (a *auditor) open(ctx context.Context, env *host.Env) error {
 	var err error
-	if a.log, err = openLog(ctx, a.stream, env.Layout, env.Site.Origin, a.epoch, a.keyring); err != nil {
+	if a.log, err = a.openLog(ctx, env); err != nil {
 		return err
 	}
 	if done := a.log.Recovery(); done != (tlog.Recovery{}) {
@@ -124,7 +126,13 @@ func (a *auditor) open(ctx context.Context, env *host.Env) error {
 	if err := a.recallErasures(); err != nil {
 		return err
 	}
-	return a.checkResume(ctx)
+	if err := a.checkResume(ctx); err != nil {
+		return err
+	}
+	if a.heads != nil && a.heads.fault != nil { // behind what is wrong with the stream, if that is
+		return a.heads.fault
+	}
+	return nil
 }
 
 // recall sets the status to the head that the log ends with.

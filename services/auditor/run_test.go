@@ -166,6 +166,13 @@ func TestRestartKeepsAndRemakes(t *testing.T) {
 		t.Fatal(err)
 	}
 	a = s.audit(nil)
+	a.until(t, "the bucket, which knows that there was a log", stands(faultRollback))
+	a.stop(t)
+	r, err := s.rebuild(func(o *RebuildOptions) { o.Replace, o.Elsewhere = true, true })
+	if err != nil || r.Log != missing {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	a = s.audit(nil)
 	a.until(t, "readiness", isReady)
 	j := s.propose("one-more")
 	s.sealed(j.last)

@@ -26,7 +26,7 @@ func (a *app) auditCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "audit", Short: "Look at the log and verify it", GroupID: "prove", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	cmd.AddCommand(a.auditStatusCommand(), a.auditVerifyCommand(), a.auditExportCommand(), a.auditProveCommand(),
-		a.auditAckCommand(), a.auditRebuildCommand(), a.auditDrillCommand(), a.auditWitnessCommand(), a.auditAnchorCommand(), a.auditCloseEpochCommand())
+		a.auditAckCommand(), a.auditRebuildCommand(), a.auditDrillCommand(), a.auditWitnessCommand(), a.auditAnchorCommand(), a.auditCloseEpochCommand(), a.auditRelockCommand())
 	return cmd
 }
 

@@ -15,7 +15,7 @@ import (
 )
 
 // closeWait is how long a request to close an epoch waits for the next one.
-const closeWait = 60 * time.Second
+const closeWait = 45 * time.Second
 
 // epochClosed is what audit close-epoch says.
 type epochClosed struct {

@@ -48,7 +48,12 @@ func (a *app) rebuild(ctx context.Context, to string, replace bool) (auditor.Reb
 	}
 	defer c.Close()
 	o := auditor.RebuildOptions{Layout: l, Origin: s.Origin, RootKey: keys.PublicKey(s.RootKey), Stream: c, Dir: to, Replace: replace}
-	if o.Own, err = ownKey(l); err != nil {
+	audit := auditor.DefaultConfig()
+	if err := config.Load(l.Config(), config.Section{Name: "auditor", Into: &audit}); err != nil {
+		return auditor.Rebuilt{}, err
+	}
+	o.Elsewhere = audit.KeepsElsewhere()
+	if o.Own, err = ownKey(l, audit.ActorName); err != nil {
 		return auditor.Rebuilt{}, err
 	}
 	running, err := host.ReadStatus(ctx, l)
@@ -74,12 +79,8 @@ func (a *app) rebuild(ctx context.Context, to string, replace bool) (auditor.Reb
 }
 
 // ownKey is the public half of the auditor's signing key.
-func ownKey(l site.Layout) (keys.PublicKey, error) {
-	role := auditor.New()
-	if err := config.Load(l.Config(), role.Section()); err != nil {
-		return "", err
-	}
-	own, err := keys.LoadSigner(l.SignKey(role.Actor()), nil)
+func ownKey(l site.Layout, actor string) (keys.PublicKey, error) {
+	own, err := keys.LoadSigner(l.SignKey(actor), nil)
 	if err != nil {
 		return "", err
 	}

@@ -176,6 +176,9 @@ func (a *app) restore(ctx context.Context, from, to string) (err error) {
 	if err != nil {
 		return err
 	}
+	if _, err := auditor.Relock(site.Layout{Dir: draft}); err != nil { // its bus is a new one
+		return err
+	}
 	if err := site.MoveInto(draft, to); err != nil {
 		return fmt.Errorf("restore to %s: %w", to, err)
 	}

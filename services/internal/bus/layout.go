@@ -34,7 +34,11 @@ const (
 	maxJobBytes    = 64 << 10
 	maxTextBytes   = 256 << 10
 	jobsBytes      = 64 << 20
+	maxHeadBytes   = 2 << 10
 )
+
+// HeadsBytes bounds the bucket of heads, which has one small value per epoch.
+const HeadsBytes = 4 << 20
 
 // WeakSetting says that a stream or queue exists with a setting that the
 // guarantees do not hold under.
@@ -113,6 +117,18 @@ func (l Layout) jobs() jetstream.KeyValueConfig {
 	}
 }
 
+// heads is the configuration of the bucket of heads: one value per log, which only a
+// newer one replaces.
+func (l Layout) heads() jetstream.StreamConfig {
+	return jetstream.StreamConfig{
+		Name: grants.HeadsStream, Subjects: []string{headSubject(">")},
+		Description: "the newest head of each audit log that may be signed, swapped by the auditor",
+		Retention:   jetstream.LimitsPolicy, Storage: jetstream.FileStorage, Discard: jetstream.DiscardNew,
+		MaxMsgsPerSubject: 1, MaxBytes: HeadsBytes, MaxMsgSize: maxHeadBytes, Replicas: max(l.Replicas, 1),
+		DenyDelete: true, DenyPurge: true, AllowDirect: true,
+	}
+}
+
 func queue(d grants.Durable) jetstream.ConsumerConfig {
 	c := jetstream.ConsumerConfig{
 		Durable: d.Name, Name: d.Name, Description: d.About,
@@ -146,6 +162,13 @@ func (c *Conn) Provision(ctx context.Context, l Layout) error {
 	}
 	if _, err := js.CreateOrUpdateKeyValue(ctx, l.jobs()); err != nil {
 		return fmt.Errorf("provision bucket %s: %w", grants.JobsBucket, err)
+	}
+	elsewhere, err := jetstream.NewWithAPIPrefix(c.nc, grants.HeadsPrefix)
+	if err != nil {
+		return fmt.Errorf("provision the bus: %w", err)
+	}
+	if err := ensureStream(ctx, elsewhere, l.heads()); err != nil {
+		return err
 	}
 	for _, d := range grants.Durables(l.Pools) {
 		if err := ensureQueue(ctx, js, d); err != nil {

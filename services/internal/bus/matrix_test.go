@@ -101,12 +101,12 @@ func apiCalls() []string {
 	calls := []string{
 		"INFO", "STREAM.NAMES", "STREAM.LIST", "ACCOUNT.PURGE.CORE", "META.LEADER.STEPDOWN", "SERVER.REMOVE",
 	}
-	for _, stream := range []string{grants.Stream, grants.OutputStream, grants.JobsStream} {
+	for _, stream := range []string{grants.Stream, grants.OutputStream, grants.JobsStream, grants.HeadsStream} {
 		for _, verb := range []string{"CREATE", "UPDATE", "DELETE", "INFO", "PURGE", "SNAPSHOT", "RESTORE", "MSG.GET", "MSG.DELETE", "PEER.REMOVE", "LEADER.STEPDOWN"} {
 			calls = append(calls, "STREAM."+verb+"."+stream)
 		}
 		calls = append(calls, "DIRECT.GET."+stream, "DIRECT.GET."+stream+".bm.job.default.matrix.started.worker",
-			"DIRECT.GET."+stream+".$KV.bm_jobs.matrix", "DIRECT.GET."+stream+".bmo.default.matrix.1.0.worker",
+			"DIRECT.GET."+stream+".$KV.bm_jobs.matrix", "DIRECT.GET."+stream+".$KV.bm_heads.banksman/matrix/epoch-1", "DIRECT.GET."+stream+".bmo.default.matrix.1.0.worker",
 			"DIRECT.GET."+stream+".bmo.default.matrix.1.0.worker2",
 			"CONSUMER.NAMES."+stream, "CONSUMER.LIST."+stream, "CONSUMER.CREATE."+stream, "CONSUMER.CREATE."+stream+".x", "CONSUMER.CREATE."+stream+".x.bm.>")
 		for _, d := range []string{"gate", "run-default", "run-gpu", "resolve-default", "resolve-gpu", "someones"} {
@@ -123,7 +123,7 @@ func otherSubjects(self string) []string {
 	out := []string{
 		"bml.bm.audit.site.epoch-1.sealed.auditor", "bmq.jobs.get", "bmq.jobs.list", "bmq.ready.default", "bmq.ready.gpu",
 		"bmq.audit.status", "bmq.assess", "bmq.preview.default", "bmq.preview.gpu", "bmq.other", "bmdesk.CONSUMER.CREATE.BANKSMAN.x", "bmdesk.CONSUMER.DELETE.BANKSMAN.gate",
-		"$KV.bm_jobs.matrix", "$KV.other.matrix", "$O.bucket.M.x", "$SYS.REQ.SERVER.PING", "$SYS.REQ.ACCOUNT.CORE.INFO",
+		"$KV.bm_jobs.matrix", "$KV.bm_heads.banksman/matrix/epoch-1", "$KV.other.matrix", "$O.bucket.M.x", "$SYS.REQ.SERVER.PING", "$SYS.REQ.ACCOUNT.CORE.INFO",
 		"$SRV.PING", "$SRV.INFO.banksman-auditor", "_INBOX.x", "_R_.x.y", "$JS.FC.BANKSMAN.x.y", "$JSC.R.x", "$JS.EVENT.ADVISORY.API", "elsewhere",
 	}
 	for _, token := range []string{self, "worker2", "gate", "p7k2"} {
@@ -181,6 +181,8 @@ func (o oracle) publishes(subject string) bool {
 		return own || o.any(func(g grants.Grant) bool { return slices.Contains(g.Carries, s.Kind()) })
 	case strings.HasPrefix(subject, "CORE.API."):
 		return o.calls(strings.TrimPrefix(subject, "CORE.API."))
+	case strings.HasPrefix(subject, "HEADS.API.DIRECT.GET.KV_bm_heads.$KV.bm_heads."), strings.HasPrefix(subject, "$KV.bm_heads."):
+		return o.any(func(g grants.Grant) bool { return g.KeepsHeads })
 	case strings.HasPrefix(subject, "$JS.ACK."):
 		stream, durable := t[len(t)-7], t[len(t)-6]
 		pages := o.any(func(g grants.Grant) bool { return g.Pages })
@@ -256,7 +258,7 @@ func (o oracle) hears(subject string) bool {
 var subscriptions = []string{
 	">", "*", "*.>", "bm.>", "bml.>", "bml.bm.>", "bml.bm.audit.>", "bml.hb.>", "bml.hb.default.>", "bmo.>", "bmq.>", "bmq.*.*",
 	"bmq.jobs.get", "bmq.jobs.list", "bmq.ready.*", "bmq.audit.status", "bmq.assess", "bmq.preview.default", "bmq.preview.gpu", "bmdesk.>", "_IB.>", "_IB.*.x", "_R_.>", "_INBOX.>",
-	"$JS.>", "$JS.API.>", "$JS.ACK.>", "$JS.EVENT.>", "$SYS.>", "$SRV.>", "$SRV.PING", "$KV.>", "CORE.API.>",
+	"$JS.>", "$JS.API.>", "$JS.ACK.>", "$JS.EVENT.>", "$SYS.>", "$SRV.>", "$SRV.PING", "$KV.>", "CORE.API.>", "HEADS.API.>",
 	"_IB.gate.>", "_IB.worker.>", "_IB.worker2.>", "_IB.auditor.>", "_IB.p7k2.>", "_IB.reader.>", "_IB.monitor.>", "_IB.supervisor.>", "_IB.proposer.>",
 }
 
@@ -271,7 +273,7 @@ func TestMatrix(t *testing.T) {
 		o, p := oracle{a}, s.probe(a.Actor)
 		candidates := append(eventSubjects(a.Actor), otherSubjects(a.Actor)...)
 		for _, call := range apiCalls() {
-			candidates = append(candidates, "$JS.API."+call, "CORE.API."+call)
+			candidates = append(candidates, "$JS.API."+call, "CORE.API."+call, "HEADS.API."+call)
 		}
 		for _, c := range candidates {
 			if err := p.nc.PublishRequest(c, "_IB."+a.Actor+".answer", []byte("{}")); err != nil {

@@ -19,6 +19,9 @@ type export struct {
 func imports(account Account, pools []string) ([]service, []stream) {
 	var services []service
 	var streams []stream
+	if account == Core {
+		services = makesHeads()
+	}
 	for _, g := range Table {
 		if g.Account != account {
 			continue
@@ -77,7 +80,7 @@ func accounts(pools []string, users func(Account) string) string {
 	b.WriteString("accounts {\n")
 	for _, a := range Accounts {
 		fmt.Fprintf(&b, "  %s {\n", a)
-		if a == Core {
+		if a == Core || a == Heads {
 			b.WriteString("    jetstream: enabled\n")
 		}
 		b.WriteString(users(a))

@@ -6,6 +6,9 @@
 //   - Publish rights are derived from events.Rights; nothing here can widen
 //     them. [Table] adds what is not an event: which queues a role pulls from,
 //     what it reads, hears, asks and answers.
+//   - The heads that the auditor may sign lie in an account of their own, HEADS, into
+//     which nobody can log in: the auditor reads and swaps them, and CORE, whose
+//     administrator may do everything else, can only make the bucket when there is none.
 //   - Every role has a NATS account of its own. JetStream lives in CORE, and a
 //     role account imports exactly the services that its line of the table
 //     names. A right to publish does not bind the reply subject, so inside one

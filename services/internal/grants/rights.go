@@ -73,6 +73,7 @@ func rightsOf(g Grant, a actor, sitePools []string) rights {
 	r.output(g, scopes, a.name())
 	r.texts(g, a.name())
 	r.talk(g, scopes, a.name())
+	r.heads(g)
 	if g.Pages {
 		r.page(sitePools)
 	}
@@ -168,6 +169,29 @@ func (r *rights) texts(g Grant, token string) {
 	if g.ErasesTexts {
 		r.api("STREAM.MSG.DELETE."+TextStream, false)
 	}
+}
+
+// heads lets the heads of logs be read and swapped.
+func (r *rights) heads(g Grant) {
+	if !g.KeepsHeads {
+		return
+	}
+	values := "$KV." + HeadsBucket + ".>"
+	get := "DIRECT.GET." + HeadsStream + "."
+	r.services = append(r.services,
+		service{from: Heads, subject: values, local: values},
+		service{from: Heads, subject: "$JS.API." + get + values, local: HeadsPrefix + "." + get + values})
+	r.publish = append(r.publish, values, HeadsPrefix+"."+get+values)
+}
+
+// makesHeads is what the bus imports to make the bucket of heads and to look at its
+// settings.
+func makesHeads() []service {
+	var out []service
+	for _, call := range []string{"STREAM.CREATE.", "STREAM.INFO."} {
+		out = append(out, service{from: Heads, subject: "$JS.API." + call + HeadsStream, local: HeadsPrefix + "." + call + HeadsStream})
+	}
+	return out
 }
 
 // talk is everything that is not stored: live copies, heartbeats, questions.

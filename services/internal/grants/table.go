@@ -13,6 +13,8 @@ const (
 	TextStream   = "BANKSMAN_BLOBS"  // bmb.>, words of people, which can be erased
 	JobsBucket   = "bm_jobs"         // key-value view of open and recent jobs
 	JobsStream   = "KV_" + JobsBucket
+	HeadsBucket  = "bm_heads" // key-value: the newest head that may be signed, per log
+	HeadsStream  = "KV_" + HeadsBucket
 )
 
 // Subject prefixes that this package gives a meaning.
@@ -20,6 +22,8 @@ const (
 	// APIPrefix stands where a role account sees the JetStream API. It cannot
 	// be $JS.API: a role account has no JetStream and would answer itself.
 	APIPrefix = "CORE.API"
+	// HeadsPrefix stands where the API of HEADS is seen from elsewhere.
+	HeadsPrefix = "HEADS.API"
 	// DeskPrefix is where the bus answers readers who want to page through the
 	// stream; see the package comment.
 	DeskPrefix = "bmdesk"
@@ -34,9 +38,12 @@ const (
 // Account is a NATS account of the site.
 type Account string
 
-// The accounts. Core holds JetStream and the bus; each other one is a role's.
+// The accounts. Core holds JetStream and the bus. Heads holds the bucket of heads and
+// has no users: only the auditor reads and writes it, and the bus may make it but neither
+// write, empty nor delete it. Each other one is a role's.
 const (
 	Core       Account = "CORE"
+	Heads      Account = "HEADS"
 	Proposer   Account = "PROPOSER"
 	Gate       Account = "GATE"
 	Person     Account = "PERSON"
@@ -48,7 +55,7 @@ const (
 )
 
 // Accounts lists every account in the order of the configuration.
-var Accounts = []Account{Core, Proposer, Gate, Person, Worker, Supervisor, Monitor, Auditor, Reader}
+var Accounts = []Account{Core, Heads, Proposer, Gate, Person, Worker, Supervisor, Monitor, Auditor, Reader}
 
 // Grant is what one role may do on the bus besides publishing its own kinds.
 // In Pulls and Asks a "<pool>" stands for each pool that the actor serves.
@@ -86,6 +93,8 @@ type Grant struct {
 	WritesJobs bool
 	// ReadsJobs reads the key-value view.
 	ReadsJobs bool
+	// KeepsHeads reads and swaps the heads that may be signed.
+	KeepsHeads bool
 	// Pages through the stream with pull consumers that the desk makes.
 	Pages bool
 	// Discovers asks who serves ($SRV).
@@ -130,7 +139,7 @@ var Table = []Grant{
 		Hears: []string{hearsEvents, hearsBeats},
 		Asks:  askAll, Discovers: true,
 		Answers: []string{"alerts.list"}},
-	{Role: events.RoleAuditor, Account: Auditor, Reads: true, ReadsState: true, ReadsOutput: true, ReadsJobs: true, WritesJobs: true, ReadsTexts: true, ErasesTexts: true,
+	{Role: events.RoleAuditor, Account: Auditor, Reads: true, ReadsState: true, ReadsOutput: true, ReadsJobs: true, WritesJobs: true, ReadsTexts: true, ErasesTexts: true, KeepsHeads: true,
 		Hears:   []string{hearsEvents, hearsBeats},
 		Answers: []string{"jobs.get", "jobs.list", "ready.*", "audit.status"}},
 	{Role: events.RoleReader, Account: Reader, Reads: true, ReadsState: true, ReadsOutput: true, ReadsJobs: true, ReadsTexts: true,

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/banksman/banksman/events"
+	"github.com/banksman/banksman/services/internal/bus"
 	"github.com/banksman/banksman/services/internal/grants"
 )
 
@@ -101,7 +102,7 @@ func (o *Options) text(t events.TrustPublished, extra string) (string, error) {
 	// The store gets half as much again as the streams, for the server's own
 	// bookkeeping; the streams' own limits are what counts.
 	fmt.Fprintf(&b, "jetstream { store_dir: %q, sync_interval: always, max_file_store: %d, max_memory_store: %d }\n",
-		o.StoreDir, (2*o.MaxBytes+o.OutputMaxBytes)/2*3, maxMemoryBytes)
+		o.StoreDir, (2*o.MaxBytes+o.OutputMaxBytes+bus.HeadsBytes)/2*3, maxMemoryBytes)
 	b.WriteString(accounts)
 	return b.String(), nil
 }
