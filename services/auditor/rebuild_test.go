@@ -30,6 +30,7 @@ func audited(t *testing.T) *testSite {
 	a := s.audit(nil)
 	s.forged("bad")
 	j := s.propose("a")
+	s.sealed(j.last) // so that there is a head before the last
 	s.approve(j)
 	s.finish(j)
 	s.sealed(s.propose("b").last)
