@@ -78,7 +78,10 @@ func (s *service) run(draining context.Context, ended <-chan struct{}) {
 		case <-drained:
 			drained = nil
 			s.say(daemon.SdNotifyStopping)
-		case <-ended:
+		case <-ended: // a process that drains in no time has said that, too
+			if drained != nil && draining.Err() != nil {
+				s.say(daemon.SdNotifyStopping)
+			}
 			return
 		}
 	}

@@ -5,9 +5,11 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -105,6 +107,11 @@ func Connect(ctx context.Context, cfg Config) (*Conn, error) {
 		if !worthRetrying(err) {
 			return nil, fmt.Errorf("connect to the bus at %s: %w", c.where(), err)
 		}
+		if cfg.Once && turnedAway(err) {
+			if refusals++; refusals < believedRefusals && pause(ctx, retryPause) == nil {
+				continue
+			}
+		}
 		if cfg.Once || pause(ctx, 100*time.Millisecond) != nil {
 			return nil, outage("connect to the bus at "+c.where(), err)
 		}
@@ -127,6 +134,12 @@ func (c *Conn) loginError(err error) error {
 		return e
 	}
 	return nil
+}
+
+// turnedAway says that a server was there and hung up: it may have been about to put
+// another trust file in force.
+func turnedAway(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || strings.Contains(err.Error(), "connection closed by remote")
 }
 
 // worthRetrying tells a bus that is not up yet from a mistake in the options.
