@@ -17,9 +17,9 @@ func TestAskDecideRunProve(t *testing.T) {
 	t.Parallel()
 	s := lab.NewSite(t, binary)
 	up := s.Up()
-	if !strings.Contains(up.Stdout(), "banksman is up in "+s.Dir) || strings.Count(up.Stdout(), "\n  banksman ") != 3 {
-		t.Errorf("up did not say where things are and three commands to try:\n%s", up.Stdout())
-	}
+	lab.Eventually(t, "up to say where things are and three commands to try", func() bool {
+		return strings.Contains(up.Stdout(), "banksman is up in "+s.Dir) && strings.Count(up.Stdout(), "\n  banksman ") == 3
+	})
 
 	t.Run("allowed by a rule", func(t *testing.T) {
 		r := s.Must(0, "run", "--", "git", "--version")
