@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"reflect"
 	"strconv"
 	"strings"
 	"sync"
@@ -29,8 +30,9 @@ type Server struct {
 	admin *bus.Conn // its connection
 	desk  func()
 
-	mu    sync.Mutex // serialises Reload
-	close sync.Once
+	mu      sync.Mutex            // serialises Reload
+	inForce events.TrustPublished // guarded by mu
+	close   sync.Once
 }
 
 // Start starts the server, makes what is missing, checks what exists, and only
@@ -46,7 +48,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start the bus: %w", err)
 	}
-	s := &Server{opts: o, extra: grants.Administrator(login.Public())}
+	s := &Server{opts: o, extra: grants.Administrator(login.Public()), inForce: o.Trust}
 	parsed, err := s.configure(o.Trust)
 	if err != nil {
 		return nil, err
@@ -161,12 +163,15 @@ func (s *Server) configure(t events.TrustPublished) (*server.Options, error) {
 }
 
 // Reload puts another trust file in force. Who is no longer in it is dropped;
-// the others keep their connections.
+// the others keep their connections. The one in force changes nothing.
 func (s *Server) Reload(t events.TrustPublished) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if t.Origin != s.opts.Trust.Origin {
 		return fmt.Errorf("reload the bus: the trust file is of origin %q, this bus of %q", t.Origin, s.opts.Trust.Origin)
+	}
+	if reflect.DeepEqual(t, s.inForce) {
+		return nil
 	}
 	o, err := s.configure(t)
 	if err != nil {
@@ -175,6 +180,7 @@ func (s *Server) Reload(t events.TrustPublished) error {
 	if err := s.srv.ReloadOptions(o); err != nil {
 		return fmt.Errorf("reload the bus: %w", err)
 	}
+	s.inForce = t
 	return nil
 }
 
