@@ -302,7 +302,11 @@ func TestDenialSticks(t *testing.T) {
 	if !strings.Contains(r.Stderr, "not on production") || !strings.Contains(r.Stderr, "deny --clear "+id) {
 		t.Errorf("want the same reason and how to go on: %s", r)
 	}
-	s.Must(77, "assess", "--", "echo", "again")
+	for _, verb := range [][]string{{"assess"}, {"run", "--dry-run"}} {
+		if r := s.Must(77, append(verb, "--", "echo", "again")...); !strings.Contains(r.Stdout+r.Stderr, "not on production") {
+			t.Errorf("%v does not quote the one who said no: %s", verb, r)
+		}
+	}
 	s.Must(0, "cancel", propose(t, s, "--", "echo", "another"))
 	s.Must(0, "cancel", proposeAs(t, s, "other", "echo", "again"), "--reason", "a test") // another proposer was not told no
 	s.Must(0, "deny", "--clear", id)

@@ -326,22 +326,26 @@ func (d *door) repeated(w http.ResponseWriter, r *http.Request, id string, paylo
 }
 
 func (d *door) assess(w http.ResponseWriter, r *http.Request, from events.Proposer) error {
-	p, err := read(r)
+	_, a, err := d.judged(r, from)
 	if err != nil {
-		return err
-	}
-	payload, err := d.admit(r.Context(), p, from)
-	if err != nil {
-		return err
-	}
-	var a query.Assessment
-	if err := d.env.Bus.Ask(r.Context(), query.Assess, question(&payload), &a); err != nil {
-		return fmt.Errorf("ask the gate: %w", err)
-	}
-	if err := d.words().Fill(r.Context(), &a.Reason); err != nil { // a denial that sticks quotes a person
 		return err
 	}
 	return reply(w, http.StatusOK, a)
+}
+
+// judged reads a proposal and asks the gate what it would decide.
+func (d *door) judged(r *http.Request, from events.Proposer) (payload events.JobProposed, a query.Assessment, err error) {
+	p, err := read(r)
+	if err != nil {
+		return payload, a, err
+	}
+	if payload, err = d.admit(r.Context(), p, from); err != nil {
+		return payload, a, err
+	}
+	if err := d.env.Bus.Ask(r.Context(), query.Assess, question(&payload), &a); err != nil {
+		return payload, a, fmt.Errorf("ask the gate: %w", err)
+	}
+	return payload, a, d.words().Fill(r.Context(), &a.Reason) // a denial that sticks quotes a person
 }
 
 // own returns a job that the caller proposed; others do not exist for it.

@@ -3,7 +3,6 @@ package proposer
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -19,18 +18,12 @@ const previewWithin = 30 * time.Second
 // what a worker of the pool would run. A command that the gate denies is shown to
 // no worker.
 func (d *door) dryRun(w http.ResponseWriter, r *http.Request, from events.Proposer) error {
-	p, err := read(r)
-	if err != nil {
-		return err
-	}
-	payload, err := d.admit(r.Context(), p, from)
-	if err != nil {
-		return err
-	}
 	var out query.DryRun
-	if err := d.env.Bus.Ask(r.Context(), query.Assess, question(&payload), &out.Gate); err != nil {
-		return fmt.Errorf("ask the gate: %w", err)
+	payload, gate, err := d.judged(r, from)
+	if err != nil {
+		return err
 	}
+	out.Gate = gate
 	if out.Gate.Verdict == "deny" {
 		out.NoPreview = "the gate denies it"
 		return reply(w, http.StatusOK, out)
