@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/banksman/banksman/events"
-	"github.com/banksman/banksman/services/host"
+	"github.com/banksman/banksman/services/internal/bus"
 	"github.com/banksman/banksman/services/internal/query"
 	"github.com/banksman/banksman/services/internal/view"
 	"github.com/banksman/banksman/services/person"
@@ -42,59 +42,57 @@ func (a *app) auditAckCommand() *cobra.Command {
 }
 
 func (a *app) acknowledge(ctx context.Context, reason, passphrase string) error {
-	l, s, c, err := a.person()
-	if err != nil {
-		return err
-	}
-	conn, err := a.connect(ctx, l, s, c.ActorName, events.RolePerson)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	desk := &person.Desk{Config: c, Layout: l, Bus: conn, Standing: host.NewStanding(conn, s, l), Ask: askPassphrase(passphrase)}
-	told := acknowledged{}
-	if told.Faults, err = desk.Faults(ctx); err != nil {
-		return err
-	}
-	if !a.json {
-		printFaults(a.err, told.Faults)
-	}
-	if err := desk.Acknowledge(ctx, told.Faults, reason); err != nil {
-		return err
-	}
-	if told.Dispatch, err = awaitDispatch(ctx, conn, told.Faults); err != nil {
-		return err
-	}
-	return a.print(told, func(w io.Writer) {
-		fmt.Fprintf(w, "%d fault(s) acknowledged; dispatch is %s\n", len(told.Faults), told.Dispatch)
+	return a.atDesk(ctx, passphrase, func(desk *person.Desk, conn *bus.Conn) error {
+		told := acknowledged{}
+		var err error
+		if told.Faults, err = desk.Faults(ctx); err != nil {
+			return err
+		}
+		if !a.json {
+			printFaults(a.err, told.Faults)
+		}
+		if err := desk.Acknowledge(ctx, told.Faults, reason); err != nil {
+			return err
+		}
+		s, _, err := auditBecomes(ctx, conn, ackWait, func(s *query.AuditStatus) bool { return !slices.ContainsFunc(s.Faults, told.names) })
+		if err != nil {
+			return fmt.Errorf("the acknowledgement is stored; see 'banksman audit status': %w", err)
+		}
+		told.Dispatch = s.Dispatch
+		return a.print(told, func(w io.Writer) {
+			fmt.Fprintf(w, "%d fault(s) acknowledged; dispatch is %s\n", len(told.Faults), told.Dispatch)
+		})
 	})
 }
 
-// awaitDispatch waits until the auditor has read the acknowledgement, and says whether
-// dispatch is open then.
-func awaitDispatch(ctx context.Context, conn query.Asker, acked []query.Fault) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, ackWait)
+// names says whether a fault is one of those that were acknowledged.
+func (a *acknowledged) names(f query.Fault) bool {
+	return slices.ContainsFunc(a.Faults, func(one query.Fault) bool { return f.Code == one.Code && f.Seq == one.Seq })
+}
+
+// auditBecomes asks the auditor until it says what is waited for, and returns what it
+// said last. An auditor that is away for a moment is asked again; the error is that of
+// one who has not answered at all.
+func auditBecomes(ctx context.Context, conn query.Asker, wait time.Duration, so func(*query.AuditStatus) bool) (s query.AuditStatus, done bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
+	heard := false
 	for {
-		var s query.AuditStatus
-		if err := conn.Ask(ctx, query.Audit, struct{}{}, &s); err != nil {
-			return "", fmt.Errorf("the acknowledgement is stored; see 'banksman audit status': %w", err)
-		}
-		still := false
-		for _, f := range s.Faults {
-			for _, one := range acked {
-				still = still || f.Code == one.Code && f.Seq == one.Seq
+		var now query.AuditStatus
+		if err = conn.Ask(ctx, query.Audit, struct{}{}, &now); err == nil {
+			if s, heard = now, true; so(&s) {
+				return s, true, nil
 			}
-		}
-		if !still {
-			return s.Dispatch, nil
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return s.Dispatch, nil
+			if heard {
+				err = nil
+			}
+			return s, false, err
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/banksman/banksman/events"
-	"github.com/banksman/banksman/services/host"
+	"github.com/banksman/banksman/services/internal/bus"
 	"github.com/banksman/banksman/services/internal/query"
 	"github.com/banksman/banksman/services/person"
 )
@@ -37,44 +37,19 @@ func (a *app) auditCloseEpochCommand() *cobra.Command {
 }
 
 func (a *app) closeEpoch(ctx context.Context, reason, passphrase string) error {
-	l, s, c, err := a.person()
-	if err != nil {
-		return err
-	}
-	conn, err := a.connect(ctx, l, s, c.ActorName, events.RolePerson)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	desk := &person.Desk{Config: c, Layout: l, Bus: conn, Standing: host.NewStanding(conn, s, l), Ask: askPassphrase(passphrase)}
-	told := epochClosed{}
-	if told.Closed, err = desk.CloseEpoch(ctx, reason); err != nil {
-		return err
-	}
-	if err := told.await(ctx, conn); err != nil {
-		return err
-	}
-	return a.print(told, func(w io.Writer) {
-		fmt.Fprintf(w, "%s is closed; %s begins with %d entries\n", events.EpochID(told.Closed), events.EpochID(told.Epoch), told.Size)
+	return a.atDesk(ctx, passphrase, func(desk *person.Desk, conn *bus.Conn) error {
+		told := epochClosed{}
+		var err error
+		if told.Closed, err = desk.CloseEpoch(ctx, reason); err != nil {
+			return err
+		}
+		s, done, _ := auditBecomes(ctx, conn, closeWait, func(s *query.AuditStatus) bool { return s.Epoch > told.Closed })
+		if !done {
+			return &exit{code: ExitPending, err: fmt.Errorf("the request is stored, but %s is still open; see 'banksman audit status' and the auditor's log", events.EpochID(told.Closed))}
+		}
+		told.Epoch, told.Size = s.Epoch, s.Size
+		return a.print(told, func(w io.Writer) {
+			fmt.Fprintf(w, "%s is closed; %s begins with %d entries\n", events.EpochID(told.Closed), events.EpochID(told.Epoch), told.Size)
+		})
 	})
-}
-
-// await waits until the auditor is in another epoch.
-func (e *epochClosed) await(ctx context.Context, conn query.Asker) error {
-	ctx, cancel := context.WithTimeout(ctx, closeWait)
-	defer cancel()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		var s query.AuditStatus
-		if err := conn.Ask(ctx, query.Audit, struct{}{}, &s); err == nil && s.Epoch > e.Closed {
-			e.Epoch, e.Size = s.Epoch, s.Size
-			return nil
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return &exit{code: ExitPending, err: fmt.Errorf("the request is stored, but %s is still open; see 'banksman audit status' and the auditor's log", events.EpochID(e.Closed))}
-		}
-	}
 }
