@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/banksman/banksman/services/internal/lab"
+	"github.com/banksman/banksman/services/internal/lab/need"
 	"github.com/banksman/banksman/services/internal/view"
 )
 
@@ -49,12 +50,7 @@ ess_cert_id_alg = sha256
 // newAuthority makes the authority, or skips where openssl is missing.
 func newAuthority(t *testing.T) *authority {
 	t.Helper()
-	if _, err := exec.LookPath("openssl"); err != nil {
-		if os.Getenv("BANKSMAN_REQUIRE") == "1" {
-			t.Fatal("openssl is missing")
-		}
-		t.Skip("openssl is missing")
-	}
+	need.Program(t, "openssl")
 	a := &authority{t: t, dir: t.TempDir()}
 	if err := os.WriteFile(a.path("tsa.conf"), []byte(authorityConf), 0o600); err != nil {
 		t.Fatal(err)

@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/banksman/banksman/events/lifecycle"
 	"github.com/banksman/banksman/services/internal/lab"
+	"github.com/banksman/banksman/services/internal/lab/need"
 	"github.com/banksman/banksman/services/internal/query"
 )
 
@@ -118,13 +118,8 @@ func TestJobHasNoRoomOrFolder(t *testing.T) {
 // says so of each job and fails none.
 func TestHostWithoutTheFolder(t *testing.T) {
 	t.Parallel()
-	unshare, err := exec.LookPath("unshare")
-	if err != nil || os.Geteuid() != 0 {
-		if os.Getenv("BANKSMAN_REQUIRE") == "1" {
-			t.Fatal("another host's files need unshare and root")
-		}
-		t.Skip("another host's files need unshare and root")
-	}
+	need.Root(t, "give a worker files of its own")
+	unshare := need.Program(t, "unshare")
 	f, y := newFleet(t)
 	f.Up(lab.Roles[:len(lab.Roles)-1]...)
 	o := f.Site.Observe()

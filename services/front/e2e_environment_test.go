@@ -14,6 +14,7 @@ import (
 
 	"github.com/banksman/banksman/events/lifecycle"
 	"github.com/banksman/banksman/services/internal/lab"
+	"github.com/banksman/banksman/services/internal/lab/need"
 )
 
 // onTerminal starts a site on a terminal of its own, on which somebody types.
@@ -106,9 +107,7 @@ func TestLoopKeepsItsInput(t *testing.T) {
 // site.
 func TestJobOfAnotherUser(t *testing.T) {
 	t.Parallel()
-	if os.Geteuid() != 0 {
-		t.Skip("only root gives its jobs another user")
-	}
+	need.Root(t, "give its jobs another user")
 	scratch := t.TempDir()
 	s := newScripted(t, [3]string{"worker", "scratch", fmt.Sprintf("%q", scratch)}, [3]string{"worker", "user", `"nobody"`}, [3]string{"worker", "limit_processes", "400"})
 	for _, dir := range []string{s.work, scratch, s.script} {

@@ -13,6 +13,7 @@ import (
 	"github.com/banksman/banksman/services/host"
 	"github.com/banksman/banksman/services/internal/bus"
 	"github.com/banksman/banksman/services/internal/lab"
+	"github.com/banksman/banksman/services/internal/lab/need"
 	"github.com/banksman/banksman/services/internal/site"
 )
 
@@ -181,9 +182,7 @@ func alone(t *testing.T, s *lab.Site, bundle string) (ok bool, said string) {
 // erased and withheld apart, to banksman and to a shell without network.
 func TestBundlesTellWhatIsMissing(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("xxd"); err != nil && os.Getenv("BANKSMAN_REQUIRE") != "1" {
-		t.Skip("xxd is missing")
-	}
+	need.Program(t, "xxd")
 	s := lab.NewSite(t, binary)
 	s.Up()
 	out := t.TempDir()

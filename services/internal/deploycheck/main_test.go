@@ -58,19 +58,6 @@ func roles(t *testing.T) []string {
 	return names
 }
 
-// tool finds a program of others, or ends the test.
-func tool(t *testing.T, name string) string {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil && os.Getenv("BANKSMAN_REQUIRE") == "1" {
-		t.Fatalf("%s is needed: %v", name, err)
-	}
-	if err != nil {
-		t.Skipf("%s is not there", name)
-	}
-	return path
-}
-
 // actorOf is the actor that a role of a new site signs as.
 func actorOf(role string) string {
 	if role == "approver" {

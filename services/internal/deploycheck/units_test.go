@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/banksman/banksman/services/internal/lab/need"
 )
 
 // unit is a file of systemd: section, key, values in their order.
@@ -205,7 +207,7 @@ func installed(t *testing.T) (dir string, paths []string) {
 }
 
 func TestSystemdAcceptsTheUnits(t *testing.T) {
-	analyze := tool(t, "systemd-analyze")
+	analyze := need.Program(t, "systemd-analyze")
 	_, paths := installed(t)
 	out, err := exec.CommandContext(t.Context(), analyze, append([]string{"verify"}, paths...)...).CombinedOutput()
 	if err != nil || strings.Contains(string(out), "banksman") {
@@ -232,7 +234,7 @@ func exposure(role string) float64 {
 }
 
 func TestUnitsAreHardened(t *testing.T) {
-	analyze := tool(t, "systemd-analyze")
+	analyze := need.Program(t, "systemd-analyze")
 	dir, _ := installed(t)
 	score := regexp.MustCompile(`exposure level for \S+: ([\d.]+)`)
 	for _, role := range append(roles(t), "up") {

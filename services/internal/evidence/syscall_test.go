@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/banksman/banksman/services/internal/lab/need"
 	"github.com/banksman/banksman/services/internal/tlog"
 )
 
@@ -81,21 +82,13 @@ func whole(t *testing.T, dir string) map[string]string {
 // whole export or nothing, the log is as it was, and the next try succeeds.
 func TestExportAtEveryFileCall(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("strace"); err != nil {
-		if os.Getenv("BANKSMAN_REQUIRE") == "1" {
-			t.Fatal("strace is missing")
-		}
-		t.Skip("strace is missing")
-	}
+	need.Program(t, "strace")
 	y := story(t)
 	y.seal()
 	good, before := t.TempDir(), whole(t, y.logDir())
 	trace, err := strace(t, y.logDir(), good, "-e", "trace=?"+strings.Join(exportCalls, ",?"))
 	if err != nil {
-		if os.Getenv("BANKSMAN_REQUIRE") != "1" {
-			t.Skipf("strace does not work here: %v", err)
-		}
-		t.Fatalf("strace: %v\n%s", err, trace)
+		need.Missing(t, "strace does not work here: %v\n%s", err, trace)
 	}
 	want := whole(t, good)
 	faults := faultsOf(trace)

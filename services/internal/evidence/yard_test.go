@@ -3,7 +3,6 @@ package evidence
 import (
 	"context"
 	"crypto/sha256"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/banksman/banksman/events"
 	"github.com/banksman/banksman/services/internal/keys"
+	"github.com/banksman/banksman/services/internal/lab/need"
 	"github.com/banksman/banksman/services/internal/site"
 	"github.com/banksman/banksman/services/internal/tlog"
 )
@@ -215,11 +215,6 @@ func (y *yard) shell(dir string) (ok bool, said string) {
 func needShell(t *testing.T) {
 	t.Helper()
 	for _, tool := range []string{"sh", "sha256sum", "openssl", "xxd", "base64", "awk"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			if os.Getenv("BANKSMAN_REQUIRE") == "1" {
-				t.Fatalf("%s is missing", tool)
-			}
-			t.Skipf("%s is missing", tool)
-		}
+		need.Program(t, tool)
 	}
 }

@@ -3,7 +3,6 @@ package keys
 import (
 	"bytes"
 	"io"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -11,23 +10,12 @@ import (
 
 	"filippo.io/age"
 	"filippo.io/age/armor"
+
+	"github.com/banksman/banksman/services/internal/lab/need"
 )
 
-// openssl returns the program, or skips the test where it is missing.
-func openssl(t *testing.T) string {
-	t.Helper()
-	path, err := exec.LookPath("openssl")
-	if err != nil && os.Getenv("BANKSMAN_REQUIRE") == "1" {
-		t.Fatal("openssl is missing")
-	}
-	if err != nil {
-		t.Skip("openssl is missing")
-	}
-	return path
-}
-
 func TestOpensslReadsASigner(t *testing.T) {
-	program := openssl(t)
+	program := need.Program(t, "openssl")
 	s := newTestSigner(t)
 	path := filepath.Join(folder(t), "sign")
 	if err := WriteSigner(path, s, nil); err != nil {
@@ -43,7 +31,7 @@ func TestOpensslReadsASigner(t *testing.T) {
 }
 
 func TestOpensslAcceptsTheBusCertificate(t *testing.T) {
-	program := openssl(t)
+	program := need.Program(t, "openssl")
 	ca := newTestCA(t)
 	certfile, _ := writeBus(t, ca, "bus.example")
 	root := mustWrite(t, filepath.Join(filepath.Dir(certfile), "ca.crt"), string(ca.CertPEM()), 0o644)

@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -14,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/banksman/banksman/services/internal/agentapi"
+	"github.com/banksman/banksman/services/internal/lab/need"
 	"github.com/banksman/banksman/services/internal/proc"
 )
 
@@ -47,17 +47,11 @@ func NewYard(t testing.TB) *Yard {
 // /proc, and fails it where everything has to be there.
 func needs(t testing.TB, tools ...string) {
 	t.Helper()
-	_, err := os.Stat("/proc/self/environ")
-	for _, tool := range tools {
-		if err == nil {
-			_, err = exec.LookPath(tool)
-		}
+	if _, err := os.Stat("/proc/self/environ"); err != nil {
+		need.Missing(t, "jobs of a yard: %v", err)
 	}
-	switch {
-	case err != nil && os.Getenv("BANKSMAN_REQUIRE") == "1":
-		t.Fatalf("jobs of a yard: %v", err)
-	case err != nil:
-		t.Skipf("jobs of a yard: %v", err)
+	for _, tool := range tools {
+		need.Program(t, tool)
 	}
 }
 

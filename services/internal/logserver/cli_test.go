@@ -17,6 +17,7 @@ import (
 	"github.com/banksman/banksman/events"
 	"github.com/banksman/banksman/services/internal/bus"
 	"github.com/banksman/banksman/services/internal/keys"
+	"github.com/banksman/banksman/services/internal/lab/need"
 	"github.com/banksman/banksman/services/internal/logserver"
 )
 
@@ -30,10 +31,7 @@ type cli struct {
 // newCLI writes a context for a reader's key.
 func newCLI(t *testing.T, srv *logserver.Server, seedFile, ca string) *cli {
 	t.Helper()
-	program, err := exec.LookPath("nats")
-	if err != nil {
-		program = need(t, "nats (github.com/nats-io/natscli)")
-	}
+	program := need.Program(t, "nats") // github.com/nats-io/natscli
 	c := &cli{t: t, program: program, home: t.TempDir()}
 	dir := filepath.Join(c.home, "nats", "context")
 	if err := os.MkdirAll(dir, 0o700); err != nil {

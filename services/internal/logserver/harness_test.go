@@ -1,7 +1,6 @@
 package logserver_test
 
 import (
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -85,14 +84,4 @@ func connect(t *testing.T, cfg bus.Config) *bus.Conn {
 	}
 	t.Cleanup(c.Close)
 	return c
-}
-
-// need skips a test whose tool is missing, or fails where everything must run.
-func need(t *testing.T, tool string) string {
-	t.Helper()
-	if os.Getenv("BANKSMAN_REQUIRE") == "1" {
-		t.Fatalf("%s is missing", tool)
-	}
-	t.Skipf("%s is missing", tool)
-	return ""
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/banksman/banksman/events"
 	"github.com/banksman/banksman/services/internal/bus"
 	"github.com/banksman/banksman/services/internal/grants"
+	"github.com/banksman/banksman/services/internal/lab/need"
 )
 
 // standAlone runs a real nats-server on the static configuration.
@@ -30,7 +31,7 @@ func newStandAlone(t *testing.T, s *site) *standAlone {
 	program := filepath.Join(dir, "nats-server")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "github.com/nats-io/nats-server/v2").CombinedOutput(); err != nil {
 		t.Logf("%s", out)
-		need(t, "a nats-server built by the go command")
+		need.Missing(t, "a nats-server built by the go command is missing")
 	}
 	text, err := grants.StandAlone([]string{"default"})
 	if err != nil {

@@ -9,15 +9,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/banksman/banksman/services/internal/lab/need"
 )
 
 func needNamespaces(t *testing.T) {
 	t.Helper()
 	if err := Namespaces(os.TempDir()); err != nil {
-		if os.Getenv("BANKSMAN_REQUIRE") == "1" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
+		need.Missing(t, "%v", err)
 	}
 }
 

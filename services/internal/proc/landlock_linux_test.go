@@ -9,16 +9,15 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/banksman/banksman/services/internal/lab/need"
 )
 
 func needLandlock(t *testing.T) int {
 	t.Helper()
 	version, err := Landlock()
 	if err != nil {
-		if os.Getenv("BANKSMAN_REQUIRE") == "1" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
+		need.Missing(t, "%v", err)
 	}
 	return version
 }

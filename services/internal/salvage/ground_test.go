@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/banksman/banksman/services/internal/lab/need"
 	"github.com/banksman/banksman/services/internal/salvage"
 )
 
@@ -28,12 +29,7 @@ var timeLater = time.Unix(1780000000, 0)
 
 func newGround(t *testing.T) *ground {
 	t.Helper()
-	if _, err := exec.LookPath("git"); err != nil {
-		if os.Getenv("BANKSMAN_REQUIRE") == "1" {
-			t.Fatal("git is required and missing")
-		}
-		t.Skip("git is missing")
-	}
+	need.Program(t, "git")
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

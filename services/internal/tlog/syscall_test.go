@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/banksman/banksman/services/internal/lab/need"
 )
 
 // callsDirEnv lets the test binary be the process whose system calls fail.
@@ -67,18 +69,10 @@ var callName = regexp.MustCompile(`^\d+\s+([a-z0-9_]+)\(`)
 // has lost no head that was shown, and grows into the one that was never disturbed.
 func TestEveryFileCallFails(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("strace"); err != nil {
-		if os.Getenv("BANKSMAN_REQUIRE") == "1" {
-			t.Fatal("strace is missing")
-		}
-		t.Skip("strace is missing")
-	}
+	need.Program(t, "strace")
 	_, trace, err := strace(t, t.TempDir(), "-e", "trace=?"+strings.Join(fileCalls, ",?")) // not every machine has all
 	if err != nil {
-		if os.Getenv("BANKSMAN_REQUIRE") != "1" {
-			t.Skipf("strace does not work here: %v", err)
-		}
-		t.Fatalf("strace: %v\n%s", err, trace)
+		need.Missing(t, "strace does not work here: %v\n%s", err, trace)
 	}
 	counts := map[string]int{}
 	for line := range strings.Lines(trace) {

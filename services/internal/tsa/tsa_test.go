@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/banksman/banksman/services/internal/lab/need"
 	"github.com/banksman/banksman/services/internal/tsa"
 )
 
@@ -40,12 +41,7 @@ type bench struct {
 
 func newBench(t testing.TB) *bench {
 	t.Helper()
-	if _, err := exec.LookPath("openssl"); err != nil {
-		if os.Getenv("BANKSMAN_REQUIRE") == "1" {
-			t.Fatal("openssl is missing")
-		}
-		t.Skip("openssl is missing")
-	}
+	need.Program(t, "openssl")
 	b := &bench{t, t.TempDir()}
 	b.write("conf", []byte(conf))
 	b.openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=root", "-config", "conf", "-extensions", "root")

@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/banksman/banksman/services/internal/lab/need"
 	"github.com/banksman/banksman/services/internal/view"
 )
 
@@ -65,20 +66,6 @@ func TestCommand(t *testing.T) {
 	}
 }
 
-// shell returns a shell by name; without it the test is skipped, or fails where
-// everything is required.
-func shell(t *testing.T, name string) string {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil {
-		if os.Getenv("BANKSMAN_REQUIRE") == "1" {
-			t.Fatal(err)
-		}
-		t.Skipf("%s is not installed", name)
-	}
-	return path
-}
-
 // pasted is the vector that a shell makes of a text.
 func pasted(t interface{ Fatal(...any) }, sh, text string) []string {
 	cmd := exec.Command(sh, "-c", `printf '%s\0' `+text)
@@ -105,7 +92,7 @@ func argument(visible bool) *rapid.Generator[string] {
 func TestCommandPastedIsTheSameVector(t *testing.T) {
 	for name, visible := range map[string]bool{"sh": true, "bash": false} {
 		t.Run(name, func(t *testing.T) {
-			sh := shell(t, name)
+			sh := need.Program(t, name)
 			rapid.Check(t, func(t *rapid.T) {
 				argv := rapid.SliceOfN(argument(visible), 1, 8).Draw(t, "argv")
 				text := view.Command(argv)
@@ -128,7 +115,7 @@ func TestProgramStandsFirst(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, sh := range []string{"sh", "bash"} {
-			cmd := exec.Command(shell(t, sh), "-c", view.Command([]string{name, "x"}))
+			cmd := exec.Command(need.Program(t, sh), "-c", view.Command([]string{name, "x"}))
 			cmd.Env = []string{"PATH=" + dir + ":" + os.Getenv("PATH")}
 			if out, err := cmd.CombinedOutput(); err != nil || string(out) != name+" x" {
 				t.Errorf("%s in %s: %q, %v", name, sh, out, err)
