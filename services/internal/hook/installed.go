@@ -1,7 +1,6 @@
 package hook
 
 import (
-	"bytes"
 	"encoding/json/v2"
 	"fmt"
 	"slices"
@@ -17,18 +16,7 @@ type Entry struct {
 
 // Installed finds the hooks of ours in settings, which may be empty.
 func Installed(settings []byte) ([]Entry, error) {
-	if len(bytes.TrimSpace(settings)) == 0 {
-		return nil, nil
-	}
-	top, err := members(settings, "the settings")
-	if err != nil {
-		return nil, err
-	}
-	hooks, err := members(top.get("hooks", "{}"), "hooks")
-	if err != nil {
-		return nil, err
-	}
-	list, err := elements(hooks.get("PreToolUse", "[]"))
+	_, _, list, err := preToolUse(settings)
 	if err != nil {
 		return nil, err
 	}

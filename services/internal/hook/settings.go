@@ -60,21 +60,26 @@ func Install(settings []byte, f Follower) ([]byte, error) {
 // Uninstall returns the settings without the hook's entry.
 func Uninstall(settings []byte) ([]byte, error) { return rewrite(settings, nil) }
 
-// rewrite takes every entry of ours out of hooks.PreToolUse and appends one.
-// Settings that need no change come back byte for byte.
-func rewrite(settings []byte, entry jsontext.Value) ([]byte, error) {
+// preToolUse takes settings apart, which may be empty: their members, those of hooks, and
+// the entries of hooks.PreToolUse.
+func preToolUse(settings []byte) (top, hooks object, list []jsontext.Value, err error) {
 	if len(bytes.TrimSpace(settings)) == 0 {
 		settings = []byte("{}")
 	}
-	top, err := members(settings, "the settings")
-	if err != nil {
-		return nil, err
+	if top, err = members(settings, "the settings"); err != nil {
+		return nil, nil, nil, err
 	}
-	hooks, err := members(top.get("hooks", "{}"), "hooks")
-	if err != nil {
-		return nil, err
+	if hooks, err = members(top.get("hooks", "{}"), "hooks"); err != nil {
+		return nil, nil, nil, err
 	}
-	list, err := elements(hooks.get("PreToolUse", "[]"))
+	list, err = elements(hooks.get("PreToolUse", "[]"))
+	return top, hooks, list, err
+}
+
+// rewrite takes every entry of ours out of hooks.PreToolUse and appends one.
+// Settings that need no change come back byte for byte.
+func rewrite(settings []byte, entry jsontext.Value) ([]byte, error) {
+	top, hooks, list, err := preToolUse(settings)
 	if err != nil {
 		return nil, err
 	}
